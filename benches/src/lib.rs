@@ -1,0 +1,1 @@
+//! Benchmarks of lease-store, fence-client and reward-ledger.

@@ -1,0 +1,1 @@
+//! The race reproduced and prevented, and how to use the parts.

@@ -1,0 +1,54 @@
+//! Every fixed bound of the system, with its unit and its reason.
+//!
+//! Bounds that an operator may move are fields of [`crate::machine::Limits`]; a mailbox depth stays with its actor.
+
+/// Longest lease name that `LEASE.*` takes, in bytes: enough for any path-like key, small enough to index.
+pub const NAME_BYTES_MAX: usize = 1_024;
+/// Longest owner that `LEASE.*` takes, in bytes.
+pub const OWNER_BYTES_MAX: usize = 1_024;
+/// Longest request id, in bytes: a UUID as text is 36.
+pub const REQUEST_ID_BYTES_MAX: usize = 64;
+/// Longest metadata of one lease, in bytes.
+pub const METADATA_BYTES_MAX: usize = 4_096;
+/// Longest reason that a forced release may give, in bytes.
+pub const REASON_BYTES_MAX: usize = 256;
+/// Longest Redis key or value that any configuration may allow, in bytes. A server's `--max-value` stays at or below.
+pub const VALUE_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+/// Default of `--max-value`, in bytes: a Redis face will be used as a cache one day.
+pub const VALUE_BYTES_DEFAULT: usize = 1_024 * 1_024;
+
+/// Number of databases that `SELECT` may reach at the most.
+pub const DATABASES_MAX: u8 = 64;
+
+/// Highest token that the store issues: exact in a JavaScript number, and fits a signed 64-bit column.
+pub const ISSUED_TOKEN_MAX: u64 = (1 << 53) - 1;
+/// Highest token that anything here accepts from another issuer: fits a signed 64-bit column.
+pub const FENCE_TOKEN_MAX: u64 = i64::MAX as u64;
+/// Longest time to live, in milliseconds. Redis clients really ask for such values.
+pub const TTL_MS_MAX: u64 = i64::MAX as u64;
+
+/// Commands in one log entry at the most: past this, larger groups no longer pay for their latency.
+pub const BATCH_COMMANDS_MAX: usize = 512;
+/// Names in one renewal of many at the most.
+pub const RENEW_MANY_MAX: usize = 1_024;
+/// Bytes of one encoded log entry at the most: one batch, or a single largest command with room to spare.
+pub const ENTRY_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+
+/// Due waits and leases that one entry ends at the most, in records. At about a microsecond each this keeps one
+/// entry near a millisecond; while anything due remains the next tick follows at once.
+pub const SWEEP_RECORDS_MAX: usize = 1_024;
+/// Forgotten requests and endings that one entry clears at the most, in records. Above [`BATCH_COMMANDS_MAX`], so
+/// that clearing always keeps up with arrival.
+pub const PRUNE_RECORDS_MAX: usize = 2_048;
+
+/// How long a wait whose connection is gone keeps its place for the caller's retry, in milliseconds.
+pub const DETACHED_WAIT_MS: u64 = 2_000;
+
+const _: () = assert!(NAME_BYTES_MAX <= VALUE_BYTES_MAX && OWNER_BYTES_MAX <= VALUE_BYTES_MAX);
+const _: () = assert!(VALUE_BYTES_DEFAULT <= VALUE_BYTES_MAX);
+const _: () = assert!(
+    2 * VALUE_BYTES_MAX < ENTRY_BYTES_MAX,
+    "the largest SET must fit one entry"
+);
+const _: () = assert!(ISSUED_TOKEN_MAX < FENCE_TOKEN_MAX);
+const _: () = assert!(PRUNE_RECORDS_MAX > BATCH_COMMANDS_MAX);

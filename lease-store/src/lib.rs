@@ -1,0 +1,1 @@
+//! Leases with linearizable fencing tokens, replicated by Raft: embedded library and Redis-protocol server.

@@ -1,0 +1,1 @@
+//! Ledger of rewards that refuses stale fencing tokens: unique event keys, idempotent receipts, outbox.
