@@ -1,0 +1,156 @@
+//! The bytes of commands in the log and of items in a snapshot.
+//!
+//! The one place of this crate that names bincode, which is no longer maintained: replacing it is this file and a new
+//! format number. Every body starts with its format number; decoding is bounded and must use up all bytes.
+
+use bincode::config::{Config, standard};
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Command;
+use crate::limits::{BATCH_COMMANDS_MAX, ENTRY_BYTES_MAX};
+
+/// The format of an entry's body: this byte, then for each command its length as a little-endian `u32` and its bytes.
+pub const BODY_FORMAT: u8 = 1;
+
+/// Bytes before each command of a body.
+const LENGTH_BYTES: usize = 4;
+
+/// Bytes that are no command, or a command that is too large to store.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The bytes were written by a build that uses another format.
+    #[error("format {found} is not known to this build (it knows {known})")]
+    UnknownFormat {
+        /// The format found.
+        found: u8,
+        /// The format known.
+        known: u8,
+    },
+    /// The bytes end too early, go on too long, or make no sense.
+    #[error("malformed {what}: {detail}")]
+    Malformed {
+        /// What was being read or written.
+        what: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// More than one entry may hold.
+    #[error("{what}: {found} is above the bound of {max}")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        found: usize,
+        /// The bound.
+        max: usize,
+    },
+}
+
+/// One command as it stands in the log: encoded where the request arrives, only joined by the proposer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedCommand(Bytes);
+
+impl EncodedCommand {
+    /// Encodes one command.
+    ///
+    /// # Errors
+    /// [`CodecError::TooLarge`] above what one entry may hold.
+    pub fn new(command: &Command) -> Result<Self, CodecError> {
+        Ok(Self(Bytes::from(encode("command", command)?)))
+    }
+
+    /// Bytes that it takes in a body.
+    #[must_use]
+    pub fn body_len(&self) -> usize {
+        self.0.len().saturating_add(LENGTH_BYTES)
+    }
+}
+
+/// Joins encoded commands into the body of one entry.
+#[must_use]
+pub fn join(commands: &[EncodedCommand]) -> Bytes {
+    let len = commands
+        .iter()
+        .map(EncodedCommand::body_len)
+        .fold(1, usize::saturating_add);
+    let mut body = BytesMut::with_capacity(len);
+    body.put_u8(BODY_FORMAT);
+    for command in commands {
+        // One command is bounded far below u32::MAX where it is encoded.
+        body.put_u32_le(u32::try_from(command.0.len()).unwrap_or(u32::MAX));
+        body.put_slice(&command.0);
+    }
+    body.freeze()
+}
+
+/// The commands of an entry's body.
+///
+/// # Errors
+/// [`CodecError`] if the body is not what [`join`] made. A node that meets one must stop: its log is damaged or comes
+/// from a newer build.
+pub fn split(body: &[u8]) -> Result<Vec<Command>, CodecError> {
+    let (format, mut rest) = body
+        .split_first()
+        .ok_or_else(|| malformed("entry", "it is empty"))?;
+    if *format != BODY_FORMAT {
+        return Err(CodecError::UnknownFormat {
+            found: *format,
+            known: BODY_FORMAT,
+        });
+    }
+    let mut commands = Vec::new();
+    while !rest.is_empty() {
+        if commands.len() >= BATCH_COMMANDS_MAX {
+            return Err(CodecError::TooLarge {
+                what: "commands of an entry",
+                found: BATCH_COMMANDS_MAX.saturating_add(1),
+                max: BATCH_COMMANDS_MAX,
+            });
+        }
+        let (length, after) = rest
+            .split_first_chunk::<LENGTH_BYTES>()
+            .ok_or_else(|| malformed("entry", "a command's length is cut off"))?;
+        let length = u32::from_le_bytes(*length) as usize;
+        let (command, after) = after
+            .split_at_checked(length)
+            .ok_or_else(|| malformed("entry", "a command is cut off"))?;
+        commands.push(decode("command", command)?);
+        rest = after;
+    }
+    Ok(commands)
+}
+
+pub(super) fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
+    let bytes = bincode::serde::encode_to_vec(value, config()).map_err(|error| malformed(what, error))?;
+    if bytes.len() > ENTRY_BYTES_MAX {
+        return Err(CodecError::TooLarge {
+            what,
+            found: bytes.len(),
+            max: ENTRY_BYTES_MAX,
+        });
+    }
+    Ok(bytes)
+}
+
+pub(super) fn decode<'a, T: Deserialize<'a>>(what: &'static str, bytes: &'a [u8]) -> Result<T, CodecError> {
+    let (value, used) =
+        bincode::serde::borrow_decode_from_slice(bytes, config()).map_err(|error| malformed(what, error))?;
+    if used != bytes.len() {
+        return Err(malformed(what, "bytes are left over"));
+    }
+    Ok(value)
+}
+
+fn config() -> impl Config {
+    standard().with_limit::<ENTRY_BYTES_MAX>()
+}
+
+fn malformed(what: &'static str, detail: impl ToString) -> CodecError {
+    CodecError::Malformed {
+        what,
+        detail: detail.to_string(),
+    }
+}

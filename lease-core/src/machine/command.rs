@@ -1,0 +1,220 @@
+//! What the log holds. A command is a log format, not a promise to clients: servers convert requests by hand.
+//!
+//! Tags are the positions of the variants. They are never reused or reordered: new ones go to the end, and a
+//! command that older nodes do not know is proposed only once [`Command::Activate`] has raised the machine version.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Limits, MachineVersion};
+use crate::types::{
+    Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Ttl,
+};
+
+/// A name within its database.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LeaseKey {
+    /// The database.
+    pub database: Database,
+    /// The name.
+    pub name: LeaseName,
+}
+
+impl LeaseKey {
+    /// The key of `name` in `database`.
+    #[must_use]
+    pub const fn new(database: Database, name: LeaseName) -> Self {
+        Self { database, name }
+    }
+}
+
+/// One change of the lease machine, as the log holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// Nothing but the passing of time: ends what is due.
+    Tick,
+    /// Takes a lease, or waits for it.
+    Acquire(Acquire),
+    /// Extends a lease that still stands.
+    Renew(Renewal),
+    /// Extends several leases, each on its own: one may be lost while the others are renewed.
+    RenewMany(Vec<Renewal>),
+    /// Ends a lease by its token.
+    Release {
+        /// The lease.
+        key: LeaseKey,
+        /// The token of the grant to end. Any other grant of the name is untouched.
+        token: FenceToken,
+        /// On whose behalf.
+        cause: ReleaseCause,
+    },
+    /// Ends a lease if `owner` holds it (compare-and-delete).
+    ReleaseByOwner {
+        /// The lease.
+        key: LeaseKey,
+        /// The owner that must hold it.
+        owner: OwnerId,
+    },
+    /// Sets the time to live of a lease, whoever holds it (`PEXPIRE`, `PERSIST`).
+    SetTtl {
+        /// The lease.
+        key: LeaseKey,
+        /// From now on; `None` takes the deadline away.
+        ttl: Option<Ttl>,
+        /// When to do so.
+        condition: TtlCondition,
+    },
+    /// Ends a lease against its holder's will, by an operator.
+    Force {
+        /// The lease.
+        key: LeaseKey,
+        /// Why, in the operator's words.
+        reason: SharedBytes,
+    },
+    /// Gives a request up: ends its wait, or its lease if it was granted.
+    Cancel {
+        /// The lease.
+        key: LeaseKey,
+        /// The owner that the request named.
+        owner: OwnerId,
+        /// The request.
+        request: RequestId,
+    },
+    /// The caller behind a wait is gone. With a request id the wait keeps its place for a while, for the retry.
+    Detach {
+        /// Which parked caller. A wait that was attached anew in the meantime is untouched.
+        attachment: Attachment,
+    },
+    /// A node has begun a new life: callers parked in its earlier ones are gone.
+    NodeStarted {
+        /// The node.
+        node: u64,
+        /// Its new incarnation; a lower one than known is refused.
+        incarnation: u64,
+    },
+    /// A node is lost: callers parked there are gone.
+    NodeLost {
+        /// The node.
+        node: u64,
+        /// Its last known incarnation; waits of a later one are untouched.
+        incarnation: u64,
+    },
+    /// Lifts the token counter to at least `floor` and opens it: the next token lies above.
+    RaiseTokenFloor {
+        /// The floor; 0 lifts nothing.
+        floor: u64,
+    },
+    /// Raises the machine version, once every node understands it.
+    Activate {
+        /// The new version; a lower one than active is refused.
+        version: MachineVersion,
+    },
+    /// Replaces the total bounds.
+    SetLimits(Limits),
+    /// Stores a value under a key, as Redis's `SET` does: the value is the owner.
+    Set(Set),
+    /// Ends a lease, whoever holds it, as Redis's `DEL` does.
+    Delete {
+        /// The key.
+        key: LeaseKey,
+    },
+}
+
+/// A request for a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acquire {
+    /// The lease.
+    pub key: LeaseKey,
+    /// Who asks.
+    pub owner: OwnerId,
+    /// How long the lease lasts from its grant.
+    pub ttl: Ttl,
+    /// Whether to stand in the queue while it is held.
+    pub wait: Option<Wait>,
+    /// Makes a retry of this request get the same token.
+    pub request: Option<RequestId>,
+    /// What others shall see beside the lease.
+    pub metadata: Option<Metadata>,
+}
+
+/// A place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    /// How long at the most, in milliseconds from the entry that carries the request; 0 is no wait.
+    pub for_ms: u64,
+    /// Whom to tell.
+    pub attachment: Attachment,
+}
+
+/// One lease to extend.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renewal {
+    /// The lease.
+    pub key: LeaseKey,
+    /// The token of the grant to extend.
+    pub token: FenceToken,
+    /// From now on; `None` takes the last one given.
+    pub ttl: Option<Ttl>,
+}
+
+/// On whose behalf a lease is released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReleaseCause {
+    /// Its holder is done.
+    Holder,
+    /// The serving node could not deliver the grant: its caller was gone before the answer could be written.
+    Orphaned,
+}
+
+/// When a new time to live is taken over, as the options of Redis's `PEXPIRE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TtlCondition {
+    /// In any case.
+    Always,
+    /// Only if there is no deadline yet (`NX`).
+    IfPersistent,
+    /// Only if there is a deadline (`XX`).
+    IfExpiring,
+    /// Only if it ends later than now set (`GT`; no deadline counts as infinitely late).
+    IfLater,
+    /// Only if it ends earlier than now set (`LT`).
+    IfEarlier,
+}
+
+/// Redis's `SET`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// The key.
+    pub key: LeaseKey,
+    /// The value, which names the owner.
+    pub value: OwnerId,
+    /// The deadline from now on.
+    pub expiry: SetExpiry,
+    /// When to store.
+    pub condition: SetCondition,
+}
+
+/// What `SET` does to the deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SetExpiry {
+    /// Takes it away: the key stays until somebody deletes it.
+    Never,
+    /// So long from now.
+    In(Ttl),
+    /// Leaves it as it is (`KEEPTTL`).
+    Keep,
+}
+
+/// When `SET` stores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SetCondition {
+    /// In any case: supersedes whoever holds the key.
+    Always,
+    /// Only if nobody holds it (`NX`).
+    IfAbsent,
+    /// Only if somebody holds it (`XX`).
+    IfPresent,
+    /// Only if this value is stored (`IFEQ`).
+    IfEqual(OwnerId),
+    /// Only if another value, or none, is stored (`IFNE`).
+    IfNotEqual(OwnerId),
+}

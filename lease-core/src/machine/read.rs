@@ -1,0 +1,139 @@
+//! What can be asked of the machine without changing it.
+//!
+//! An answer that depends on a deadline holds only as of the last entry: whoever serves it compares the deadline with
+//! the cluster's time, and commits a tick first if it has passed.
+
+use super::slab::Slot;
+use super::{LeaseKey, LeaseMachine, Limits, MachineVersion};
+use crate::types::{Database, FenceToken, LeaseName, Metadata, OwnerId, Timestamp};
+
+/// A lease that stands as of the last entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseInfo {
+    /// Its name.
+    pub name: LeaseName,
+    /// Who holds it.
+    pub owner: OwnerId,
+    /// The token of the grant.
+    pub token: FenceToken,
+    /// When it was granted, on the cluster's clock.
+    pub granted_at: Timestamp,
+    /// When it ends, on the cluster's clock; [`Timestamp::NEVER`] without a deadline.
+    pub deadline: Timestamp,
+    /// How many stand in the queue.
+    pub waiters: u64,
+    /// What the holder wants others to see.
+    pub metadata: Option<Metadata>,
+}
+
+/// A part of the list of leases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeasePage {
+    /// Where the next part starts; 0 after the last.
+    pub next_cursor: u32,
+    /// The leases of this part, in no particular order.
+    pub leases: Vec<LeaseInfo>,
+}
+
+/// Counts of what the machine holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Leases held.
+    pub leases: u64,
+    /// Callers in all queues.
+    pub waiters: u64,
+    /// Request ids remembered.
+    pub requests: u64,
+    /// Reasons of endings remembered.
+    pub endings: u64,
+    /// Bytes of names, owners and metadata.
+    pub bytes: u64,
+    /// The last token issued, or the floor.
+    pub last_token: u64,
+}
+
+impl LeaseMachine {
+    /// The time of the last entry.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The active version.
+    #[must_use]
+    pub const fn version(&self) -> MachineVersion {
+        self.version
+    }
+
+    /// The active bounds.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// When the next wait or lease is due: a tick should carry this stamp. It may lie in the past, if one entry could
+    /// not end all that was due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let wait = self.waits.next_deadline().map(|(at, _)| at);
+        let lease = self.leases.next_deadline().map(|(at, _)| at);
+        wait.into_iter().chain(lease).min()
+    }
+
+    /// The lease of a name, if somebody holds it as of the last entry.
+    #[must_use]
+    pub fn get(&self, key: &LeaseKey) -> Option<LeaseInfo> {
+        self.info(self.leases.find(key)?)
+    }
+
+    /// The leases of one database whose names start with `prefix`, from `cursor` on (0 at first), looking at no more
+    /// than `look_at` records.
+    ///
+    /// A lease that is held all the while is listed exactly once as long as the cursor stays with one node.
+    #[must_use]
+    pub fn list(&self, database: Database, prefix: &[u8], cursor: u32, look_at: u32) -> LeasePage {
+        let end = self.leases.records().capacity();
+        let stop = cursor.saturating_add(look_at.max(1)).min(end);
+        let leases = (cursor..stop)
+            .map(Slot::from_index)
+            .filter(|slot| {
+                let record = self.leases.get(*slot);
+                record.is_some_and(|record| {
+                    record.key.database == database && record.key.name.as_bytes().starts_with(prefix)
+                })
+            })
+            .filter_map(|slot| self.info(slot))
+            .collect();
+        LeasePage {
+            next_cursor: if stop >= end { 0 } else { stop },
+            leases,
+        }
+    }
+
+    /// Counts of what is held.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            leases: self.leases.held() as u64,
+            waiters: self.waits.len() as u64,
+            requests: self.requests.len() as u64,
+            endings: self.endings.len() as u64,
+            bytes: self.leases.bytes() as u64,
+            last_token: self.tokens.last(),
+        }
+    }
+
+    fn info(&self, slot: Slot) -> Option<LeaseInfo> {
+        let record = self.leases.get(slot)?;
+        let hold = record.hold.as_ref()?;
+        Some(LeaseInfo {
+            name: record.key.name.clone(),
+            owner: hold.owner.clone(),
+            token: hold.token,
+            granted_at: hold.granted_at,
+            deadline: hold.deadline,
+            waiters: u64::from(record.waiters),
+            metadata: hold.metadata.clone(),
+        })
+    }
+}
