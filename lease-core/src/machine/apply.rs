@@ -76,6 +76,10 @@ impl LeaseMachine {
             }
             Command::Set(set) => self.set(set, effects),
             Command::Delete { key } => self.end_now(key, EndReason::Overridden, effects),
+            Command::Touch { key } => {
+                self.touch(key, effects);
+                Outcome::Done
+            }
         }
     }
 

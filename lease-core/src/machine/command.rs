@@ -117,6 +117,11 @@ pub enum Command {
         /// The key.
         key: LeaseKey,
     },
+    /// Brings one name up to date, for a read whose answer hangs on a deadline that has passed.
+    Touch {
+        /// The name.
+        key: LeaseKey,
+    },
 }
 
 /// A request for a lease.
