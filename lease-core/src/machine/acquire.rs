@@ -213,7 +213,7 @@ impl LeaseMachine {
         let Some(standing) = self.waits.get(wait) else {
             return Outcome::NotFound;
         };
-        let (old, presence, record) = (standing.attachment, standing.presence, standing.record);
+        let (old, record) = (standing.attachment, standing.record);
         let again = acquire.wait.filter(|wait| wait.for_ms > 0);
         if standing.deadline <= self.now || again.is_none() {
             self.end_wait(wait, effects);
@@ -231,12 +231,10 @@ impl LeaseMachine {
             if let Err(refusal) = self.check_attachment(again.attachment) {
                 return Outcome::Refused(refusal);
             }
-            if presence == Presence::Attached {
-                effects.push(Effect::Woken {
-                    attachment: old,
-                    outcome: Outcome::Moved,
-                });
-            }
+            effects.push(Effect::Woken {
+                attachment: old,
+                outcome: Outcome::Moved,
+            });
         }
         self.waits.attach(
             wait,

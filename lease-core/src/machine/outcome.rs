@@ -189,7 +189,8 @@ impl std::fmt::Display for LimitKind {
 /// What others must be told once an entry is applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// A parked caller has its answer.
+    /// A parked caller has its answer. Every attachment that was queued is told exactly once, also one whose caller
+    /// is gone.
     Woken {
         /// Which caller.
         attachment: Attachment,
