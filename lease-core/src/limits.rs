@@ -41,6 +41,10 @@ pub const SWEEP_RECORDS_MAX: usize = 1_024;
 /// that clearing always keeps up with arrival.
 pub const PRUNE_RECORDS_MAX: usize = 2_048;
 
+/// Bytes of names and operators' words in the memory of why tokens are over, at the most: past this its oldest are
+/// dropped, so that `SET` and `DEL` of huge keys cannot fill a store. A million endings of usual names fit.
+pub const ENDINGS_BYTES_MAX: usize = 256 * 1_024 * 1_024;
+
 /// How long a wait whose connection is gone keeps its place for the caller's retry, in milliseconds.
 pub const DETACHED_WAIT_MS: u64 = 2_000;
 

@@ -1,14 +1,11 @@
-//! Grants and the queue: who gets a lease, who waits, and what a retry is told.
+//! Grants: who gets a lease at once, within which bounds, and what a retry is told.
 
-use super::command::Wait as WaitRequest;
 use super::leases::{DeadlineSetBy, Hold};
-use super::outcome::{Effect, EndReason, Holder, LimitKind, Outcome, Refusal};
+use super::outcome::{Effect, LimitKind, Outcome, Refusal};
 use super::requests::{RequestKey, RequestState};
 use super::slab::Slot;
-use super::waits::{Presence, Wait};
 use super::{Acquire, LeaseKey, LeaseMachine};
-use crate::limits::DETACHED_WAIT_MS;
-use crate::types::{Attachment, FenceToken, Metadata, OwnerId, RequestId, Timestamp, Ttl};
+use crate::types::{FenceToken, Metadata, OwnerId, RequestId, Timestamp, Ttl};
 
 /// What a grant puts on a name.
 pub(super) struct Grant {
@@ -22,17 +19,20 @@ pub(super) struct Grant {
 impl LeaseMachine {
     pub(super) fn acquire(&mut self, acquire: &Acquire, effects: &mut Vec<Effect>) -> Outcome {
         let slot = self.touch(&acquire.key, effects);
-        let request = acquire
-            .request
-            .as_ref()
-            .map(|id| request_key(&acquire.key, &acquire.owner, id));
-        if let Some(found) = request.as_ref().and_then(|request| self.requests.find(request)) {
-            return self.retry(acquire, found, effects);
+        if let Some(wait) = acquire.wait
+            && let Err(refusal) = self.check_incarnation(wait.attachment)
+        {
+            return Outcome::Refused(refusal);
         }
-        self.acquire_new(acquire, slot, request, effects)
+        let request = acquire.request_key();
+        match request.as_ref().and_then(|request| self.requests.find(request)) {
+            Some(found) => self.retry(acquire, found, effects),
+            None => self.acquire_new(acquire, slot, request, effects),
+        }
     }
 
-    fn acquire_new(
+    /// A call without a request id, or with one that is not remembered.
+    pub(super) fn acquire_new(
         &mut self,
         acquire: &Acquire,
         slot: Option<Slot>,
@@ -46,7 +46,7 @@ impl LeaseMachine {
         }
         let held = slot.filter(|slot| self.leases.hold(*slot).is_some());
         match (held, acquire.wait.filter(|wait| wait.for_ms > 0)) {
-            (None, _) => self.grant_new(acquire, request, effects),
+            (None, _) => self.grant_new(acquire, slot, request, effects),
             (Some(slot), None) => self.holder(slot).map_or(Outcome::WaitOver, Outcome::Held),
             (Some(slot), Some(wait)) => self.enqueue(acquire, slot, wait, request),
         }
@@ -55,24 +55,23 @@ impl LeaseMachine {
     fn grant_new(
         &mut self,
         acquire: &Acquire,
+        slot: Option<Slot>,
         request: Option<RequestKey>,
         effects: &mut Vec<Effect>,
     ) -> Outcome {
         let bytes = acquire
-            .key
-            .name
-            .as_bytes()
-            .len()
-            .saturating_add(acquire_bytes(acquire));
-        let token = match self.admit_lease(bytes) {
+            .payload_bytes()
+            .saturating_add(request.as_ref().map_or(0, RequestKey::bytes));
+        let token = match self.admit_lease(slot, &acquire.key, bytes) {
             Ok(token) => token,
             Err(refusal) => return Outcome::Refused(refusal),
         };
-        let slot = self.leases.find_or_make(&acquire.key);
+        let slot = slot.unwrap_or_else(|| self.leases.find_or_make(&acquire.key));
+        let deadline = self.now.after(acquire.ttl);
         let grant = Grant {
             owner: acquire.owner.clone(),
             token,
-            deadline: self.now.after(acquire.ttl),
+            deadline,
             ttl: Some(acquire.ttl),
             metadata: acquire.metadata.clone(),
         };
@@ -83,16 +82,34 @@ impl LeaseMachine {
         }
         Outcome::Granted {
             token,
-            remaining_ms: Some(acquire.ttl.as_millis()),
+            remaining_ms: Some(deadline.millis_since(self.now)),
             waited_ms: 0,
         }
     }
 
-    /// The bounds that a new lease must fit, and its token.
-    pub(super) fn admit_lease(&mut self, bytes: usize) -> Result<FenceToken, Refusal> {
+    /// The bounds that a lease of a name that nobody holds must fit, and its token. `bytes` are those beside the name,
+    /// `slot` its record if it has one already.
+    pub(super) fn admit_lease(
+        &mut self,
+        slot: Option<Slot>,
+        key: &LeaseKey,
+        bytes: usize,
+    ) -> Result<FenceToken, Refusal> {
+        let name = slot.map_or(key.name.as_bytes().len(), |_| 0);
         self.check_limit(LimitKind::Leases, self.leases.held(), 1)?;
-        self.check_limit(LimitKind::Bytes, self.leases.bytes(), bytes)?;
+        self.check_limit(LimitKind::Bytes, self.bytes(), bytes.saturating_add(name))?;
         self.tokens.issue()
+    }
+
+    /// The bounds that one more remembered request must fit.
+    pub(super) fn admit_request(&self, bytes: usize) -> Result<(), Refusal> {
+        self.check_limit(LimitKind::Requests, self.requests.len(), 1)?;
+        self.check_limit(LimitKind::Bytes, self.bytes(), bytes)
+    }
+
+    /// Bytes that count towards [`super::Limits::bytes_max`].
+    pub(super) const fn bytes(&self) -> usize {
+        self.leases.bytes().saturating_add(self.requests.bytes())
     }
 
     pub(super) fn check_limit(&self, kind: LimitKind, used: usize, more: usize) -> Result<(), Refusal> {
@@ -134,57 +151,6 @@ impl LeaseMachine {
         self.leases.put_hold(slot, hold);
     }
 
-    fn enqueue(
-        &mut self,
-        acquire: &Acquire,
-        slot: Slot,
-        wait: WaitRequest,
-        request: Option<RequestKey>,
-    ) -> Outcome {
-        if let Err(refusal) = self.admit_wait(acquire, slot, wait.attachment) {
-            return Outcome::Refused(refusal);
-        }
-        // The request learns its wait as soon as that has a slot.
-        let request = request.map(|key| self.requests.insert(key, RequestState::Waiting(Slot::FIRST)));
-        let queued = Wait {
-            id: self.waits.issue_id(),
-            record: slot,
-            owner: acquire.owner.clone(),
-            ttl: acquire.ttl,
-            metadata: acquire.metadata.clone(),
-            request,
-            attachment: wait.attachment,
-            attempt_at: self.now,
-            deadline: self.now.after_millis(wait.for_ms),
-            presence: Presence::Attached,
-        };
-        self.leases.charge(queued.bytes());
-        self.leases.add_waiter(slot);
-        let queued = self.waits.insert(queued);
-        if let Some(request) = request {
-            self.requests.set_waiting(request, queued);
-        }
-        Outcome::Queued
-    }
-
-    fn admit_wait(&self, acquire: &Acquire, slot: Slot, attachment: Attachment) -> Result<(), Refusal> {
-        self.check_attachment(attachment)?;
-        let in_line = self.leases.get(slot).map_or(0, |record| record.waiters as usize);
-        self.check_limit(LimitKind::WaitersPerName, in_line, 1)?;
-        self.check_limit(LimitKind::Waiters, self.waits.len(), 1)?;
-        self.check_limit(LimitKind::Bytes, self.leases.bytes(), acquire_bytes(acquire))
-    }
-
-    fn check_attachment(&self, attachment: Attachment) -> Result<(), Refusal> {
-        match self.incarnations.get(&attachment.node) {
-            Some(known) if attachment.incarnation < *known => {
-                Err(Refusal::StaleIncarnation { known: *known })
-            }
-            _ if self.waits.by_attachment(attachment).is_some() => Err(Refusal::AttachmentInUse),
-            _ => Ok(()),
-        }
-    }
-
     /// The same request again: never a second grant.
     fn retry(&mut self, acquire: &Acquire, request: Slot, effects: &mut Vec<Effect>) -> Outcome {
         match self.requests.get(request).map(|request| request.state.clone()) {
@@ -208,209 +174,28 @@ impl LeaseMachine {
             None => Outcome::NotFound,
         }
     }
+}
 
-    fn retry_wait(&mut self, acquire: &Acquire, wait: Slot, effects: &mut Vec<Effect>) -> Outcome {
-        let Some(standing) = self.waits.get(wait) else {
-            return Outcome::NotFound;
-        };
-        let (old, record) = (standing.attachment, standing.record);
-        let again = acquire.wait.filter(|wait| wait.for_ms > 0);
-        if standing.deadline <= self.now || again.is_none() {
-            self.end_wait(wait, effects);
-            let slot = self.leases.find(&acquire.key);
-            let request = acquire
-                .request
-                .as_ref()
-                .map(|id| request_key(&acquire.key, &acquire.owner, id));
-            return self.acquire_new(acquire, slot, request, effects);
-        }
-        let Some(again) = again else {
-            return Outcome::NotFound;
-        };
-        if again.attachment != old {
-            if let Err(refusal) = self.check_attachment(again.attachment) {
-                return Outcome::Refused(refusal);
-            }
-            effects.push(Effect::Woken {
-                attachment: old,
-                outcome: Outcome::Moved,
-            });
-        }
-        self.waits.attach(
-            wait,
-            again.attachment,
-            self.now,
-            self.now.after_millis(again.for_ms),
-        );
-        self.serve_queue(record, effects);
-        Outcome::Queued
+impl Acquire {
+    pub(super) fn request_key(&self) -> Option<RequestKey> {
+        let id = self.request.as_ref()?;
+        Some(request_key(&self.key, &self.owner, id))
     }
 
-    /// Grants a name that nobody holds to the first in line, then forgets the name if it is idle.
-    pub(super) fn serve_queue(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
-        self.end_due_heads(slot, effects);
-        if self.leases.hold(slot).is_none()
-            && let Some(head) = self.waits.head(slot)
-            && let Ok(token) = self.tokens.issue()
-            && let Some(wait) = self.take_wait(head)
-        {
-            let grant = Grant {
-                owner: wait.owner,
-                token,
-                deadline: self.now.after(wait.ttl),
-                ttl: Some(wait.ttl),
-                metadata: wait.metadata,
-            };
-            self.put_grant(slot, grant, effects);
-            if let Some(request) = wait.request {
-                self.requests.set_held(request, token);
-                self.leases.link_request(slot, request);
-            }
-            let waited_ms = self.now.millis_since(wait.attempt_at);
-            let outcome = Outcome::Granted {
-                token,
-                remaining_ms: Some(wait.ttl.as_millis()),
-                waited_ms,
-            };
-            effects.push(Effect::Woken {
-                attachment: wait.attachment,
-                outcome,
-            });
-        }
-        self.leases.forget_if_idle(slot);
-    }
-
-    /// A wait that is due ends before anything is granted to it.
-    pub(super) fn end_due_heads(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
-        while let Some(head) = self.waits.head(slot)
-            && self.waits.get(head).is_some_and(|wait| wait.deadline <= self.now)
-        {
-            self.end_wait(head, effects);
-        }
-    }
-
-    /// A wait runs out without a grant. Its request may come again, as a new one.
-    pub(super) fn end_wait(&mut self, wait: Slot, effects: &mut Vec<Effect>) {
-        let Some(wait) = self.take_wait(wait) else { return };
-        if let Some(request) = wait.request {
-            self.requests.forget(request);
-        }
-        let outcome = self.holder(wait.record).map_or(Outcome::WaitOver, Outcome::Held);
-        effects.push(Effect::Woken {
-            attachment: wait.attachment,
-            outcome,
-        });
-        self.leases.forget_if_idle(wait.record);
-    }
-
-    fn take_wait(&mut self, wait: Slot) -> Option<Wait> {
-        let wait = self.waits.remove(wait)?;
-        self.leases.discharge(wait.bytes());
-        self.leases.drop_waiter(wait.record);
-        Some(wait)
-    }
-
-    /// A caller gives its request up, for good: a copy of it that arrives later is not granted either.
-    pub(super) fn cancel(
-        &mut self,
-        key: &LeaseKey,
-        owner: &OwnerId,
-        id: &RequestId,
-        effects: &mut Vec<Effect>,
-    ) -> Outcome {
-        let slot = self.touch(key, effects);
-        let request_key = request_key(key, owner, id);
-        let Some(request) = self.requests.find(&request_key) else {
-            if let Err(refusal) = self.check_limit(LimitKind::Requests, self.requests.len(), 1) {
-                return Outcome::Refused(refusal);
-            }
-            let request = self
-                .requests
-                .insert(request_key, RequestState::Waiting(Slot::FIRST));
-            self.requests
-                .set_over(request, None, EndReason::Cancelled, self.now);
-            return Outcome::NotFound;
-        };
-        match (
-            self.requests.get(request).map(|request| request.state.clone()),
-            slot,
-        ) {
-            (Some(RequestState::Waiting(wait)), _) => {
-                if let Some(wait) = self.take_wait(wait) {
-                    effects.push(Effect::Woken {
-                        attachment: wait.attachment,
-                        outcome: Outcome::Cancelled,
-                    });
-                    self.leases.forget_if_idle(wait.record);
-                }
-                self.requests
-                    .set_over(request, None, EndReason::Cancelled, self.now);
-                Outcome::Cancelled
-            }
-            (Some(RequestState::Held(token)), Some(slot)) => {
-                self.end_hold(slot, EndReason::Cancelled, effects);
-                self.serve_queue(slot, effects);
-                Outcome::Released { token }
-            }
-            _ => Outcome::NotFound,
-        }
-    }
-
-    /// The caller behind a wait is gone.
-    pub(super) fn detach(&mut self, attachment: Attachment, effects: &mut Vec<Effect>) -> Outcome {
-        let Some(slot) = self.waits.by_attachment(attachment) else {
-            return Outcome::NotFound;
-        };
-        let has_request = self.waits.get(slot).is_some_and(|wait| wait.request.is_some());
-        if has_request {
-            self.waits.detach(slot, self.now.after_millis(DETACHED_WAIT_MS));
-        } else {
-            self.end_wait(slot, effects);
-        }
-        Outcome::Done
-    }
-
-    pub(super) fn detach_below(&mut self, node: u64, incarnation: u64, effects: &mut Vec<Effect>) -> Outcome {
-        for attachment in self.waits.parked_below(node, incarnation) {
-            self.detach(attachment, effects);
-        }
-        Outcome::Done
-    }
-
-    pub(super) fn node_started(&mut self, node: u64, incarnation: u64, effects: &mut Vec<Effect>) -> Outcome {
-        let known = self.incarnations.get(&node).copied().unwrap_or(0);
-        if incarnation < known {
-            return Outcome::Refused(Refusal::StaleIncarnation { known });
-        }
-        self.incarnations.insert(node, incarnation);
-        self.detach_below(node, incarnation, effects)
-    }
-
-    pub(super) fn holder(&self, slot: Slot) -> Option<Holder> {
-        let record = self.leases.get(slot)?;
-        let hold = record.hold.as_ref()?;
-        Some(Holder {
-            token: hold.token,
-            owner: hold.owner.clone(),
-            remaining_ms: hold.remaining_ms(self.now),
-            held_for_ms: self.now.millis_since(hold.granted_at),
-            waiters: u64::from(record.waiters),
-        })
+    /// Bytes of the owner and the metadata.
+    pub(super) fn payload_bytes(&self) -> usize {
+        let metadata = self
+            .metadata
+            .as_ref()
+            .map_or(0, |metadata| metadata.as_bytes().len());
+        self.owner.as_bytes().len().saturating_add(metadata)
     }
 }
 
-fn request_key(key: &LeaseKey, owner: &OwnerId, id: &RequestId) -> RequestKey {
+pub(super) fn request_key(key: &LeaseKey, owner: &OwnerId, id: &RequestId) -> RequestKey {
     RequestKey {
         key: key.clone(),
         owner: owner.clone(),
         id: id.clone(),
     }
-}
-
-fn acquire_bytes(acquire: &Acquire) -> usize {
-    let metadata = acquire
-        .metadata
-        .as_ref()
-        .map_or(0, |metadata| metadata.as_bytes().len());
-    acquire.owner.as_bytes().len().saturating_add(metadata)
 }

@@ -3,20 +3,20 @@
 use super::outcome::{Applied, Effect, EndReason, Outcome, Refusal, UnsupportedVersion};
 use super::slab::Slot;
 use super::{Command, LeaseKey, LeaseMachine, MachineVersion};
-use crate::limits::{PRUNE_RECORDS_MAX, RENEW_MANY_MAX, SWEEP_RECORDS_MAX};
+use crate::limits::{ENDINGS_BYTES_MAX, PRUNE_RECORDS_MAX, RENEW_MANY_MAX, SWEEP_RECORDS_MAX};
 use crate::types::Timestamp;
 
 impl LeaseMachine {
     /// Applies one log entry: `commands` in order, at the time that the leader stamped.
     ///
-    /// Time never falls: a stamp below an earlier one counts as the earlier one.
+    /// Time never falls: a stamp below an earlier one counts as the earlier one. It stops at [`Timestamp::LAST`].
     ///
     /// # Errors
     /// [`UnsupportedVersion`] if the entry activates rules that this build does not know. Nothing was applied, and
     /// the node must stop.
     pub fn apply(&mut self, at: Timestamp, commands: &[Command]) -> Result<Applied, UnsupportedVersion> {
         check_versions(commands)?;
-        self.now = self.now.max(at);
+        self.now = self.now.max(at.min(Timestamp::LAST));
         self.prune();
         let mut applied = Applied {
             outcomes: Vec::with_capacity(commands.len()),
@@ -126,7 +126,8 @@ impl LeaseMachine {
     /// Forgets requests and endings whose time of memory is over.
     fn prune(&mut self) {
         let endings_max = usize::try_from(self.limits.endings_max).unwrap_or(usize::MAX);
-        self.endings.prune_to(endings_max, PRUNE_RECORDS_MAX);
+        self.endings
+            .prune_to(endings_max, ENDINGS_BYTES_MAX, PRUNE_RECORDS_MAX);
         let Some(horizon) = self.now.as_millis().checked_sub(self.limits.request_memory_ms) else {
             return;
         };

@@ -37,6 +37,16 @@ impl LeaseMachine {
         self.check_leases()?;
         self.check_waits()?;
         self.check_requests()?;
+        self.check_endings()
+    }
+
+    fn check_endings(&self) -> Result<(), Broken> {
+        let bytes = self.endings.iter().map(|(_, ending)| ending.bytes());
+        same(
+            "bytes of endings",
+            self.endings.bytes(),
+            bytes.fold(0, usize::saturating_add),
+        )?;
         let (by_token, in_order) = self.endings.index_lens();
         same("endings by token", by_token, self.endings.len())?;
         same("endings in order", in_order, self.endings.len())
@@ -80,6 +90,13 @@ impl LeaseMachine {
                 hold.token.get() <= self.tokens.last()
             );
             holds!("no grant lies in the future", hold.granted_at <= self.now);
+            if let Some(request) = hold.request {
+                let state = self.requests.get(request).map(|request| &request.state);
+                holds!(
+                    "a lease's request holds it",
+                    state == Some(&RequestState::Held(hold.token))
+                );
+            }
             if hold.deadline != Timestamp::NEVER {
                 expiring = expiring.saturating_add(1);
                 let indexed = self.leases.deadlines().get(&(hold.deadline, hold.token));
@@ -130,8 +147,9 @@ impl LeaseMachine {
     }
 
     fn check_requests(&self) -> Result<(), Broken> {
-        let mut over = 0_usize;
+        let (mut over, mut bytes) = (0_usize, 0_usize);
         for (slot, request) in self.requests.iter() {
+            bytes = bytes.saturating_add(request.key.bytes());
             holds!(
                 "a request id finds its request",
                 self.requests.find(&request.key) == Some(slot)
@@ -155,6 +173,7 @@ impl LeaseMachine {
                 }
             }
         }
+        same("bytes of requests", self.requests.bytes(), bytes)?;
         same(
             "requests in the index",
             self.requests.index_len(),

@@ -69,7 +69,7 @@ impl EncodedCommand {
     }
 }
 
-/// Joins encoded commands into the body of one entry.
+/// Joins encoded commands into the body of one entry: at most [`BATCH_COMMANDS_MAX`], or [`split`] refuses the entry.
 #[must_use]
 pub fn join(commands: &[EncodedCommand]) -> Bytes {
     let len = commands

@@ -36,9 +36,10 @@ impl fmt::Display for MachineVersion {
 /// The total bounds of one store. Past a bound the answer is `LIMIT`; nothing that exists is dropped for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Leases held at once.
+    /// Leases held at once. A caller that stands in a queue is admitted already, so at the worst a caller that comes
+    /// back to its place is granted one more.
     pub leases_max: u64,
-    /// Bytes of names, owners and metadata of leases and waits.
+    /// Bytes of names, owners, metadata and ids, of leases, waits and remembered requests.
     pub bytes_max: u64,
     /// Callers in all queues together.
     pub waiters_max: u64,

@@ -28,6 +28,24 @@ pub(super) struct Endings {
     by_token: Index,
     order: VecDeque<Slot>,
     last_sequence: u64,
+    bytes: usize,
+}
+
+impl Ending {
+    /// Bytes of the name and of the operator's words.
+    pub(super) fn bytes(&self) -> usize {
+        let reason = match &self.reason {
+            EndReason::Forced { reason } => reason.len(),
+            EndReason::Expired
+            | EndReason::Released
+            | EndReason::Superseded
+            | EndReason::Overridden
+            | EndReason::Orphaned
+            | EndReason::Cancelled
+            | EndReason::Unknown => 0,
+        };
+        self.key.name.as_bytes().len().saturating_add(reason)
+    }
 }
 
 impl Endings {
@@ -37,11 +55,16 @@ impl Endings {
             by_token: Index::new(),
             order: VecDeque::new(),
             last_sequence: 0,
+            bytes: 0,
         }
     }
 
     pub(super) const fn len(&self) -> usize {
         self.endings.len()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn find(&self, key: &LeaseKey, token: FenceToken) -> Option<&Ending> {
@@ -68,6 +91,7 @@ impl Endings {
     /// Puts back what a snapshot held, in the order of the endings.
     pub(super) fn restore(&mut self, ending: Ending) {
         self.last_sequence = self.last_sequence.max(ending.sequence);
+        self.bytes = self.bytes.saturating_add(ending.bytes());
         let Self {
             endings,
             by_token,
@@ -85,11 +109,11 @@ impl Endings {
         order.push_back(slot);
     }
 
-    /// Forgets at most `most` endings at or before `horizon`.
+    /// Forgets at most `most` endings before `horizon`.
     pub(super) fn prune(&mut self, horizon: Timestamp, most: usize) {
         for _ in 0..most {
             let Some(slot) = self.order.front() else { return };
-            if self.endings.get(*slot).is_some_and(|ending| ending.at > horizon) {
+            if self.endings.get(*slot).is_some_and(|ending| ending.at >= horizon) {
                 return;
             }
             self.forget_oldest();
@@ -103,17 +127,22 @@ impl Endings {
         if let Some(ending) = self.endings.remove(slot) {
             let hash = self.by_token.hasher().hash(ending.token);
             self.by_token.remove(hash, slot);
+            self.bytes = self.bytes.saturating_sub(ending.bytes());
         }
     }
 
-    /// Forgets at most `most` of the oldest endings above `keep`.
-    pub(super) fn prune_to(&mut self, keep: usize, most: usize) {
+    /// Forgets at most `most` of the oldest endings above `keep` endings or `keep_bytes` bytes.
+    pub(super) fn prune_to(&mut self, keep: usize, keep_bytes: usize, most: usize) {
         for _ in 0..most {
-            if self.endings.len() <= keep {
+            if self.endings.len() <= keep && self.bytes <= keep_bytes {
                 return;
             }
             self.forget_oldest();
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &Ending)> {
+        self.endings.iter()
     }
 
     pub(super) const fn last_sequence(&self) -> u64 {

@@ -26,7 +26,7 @@ impl LeaseMachine {
         self.leases
             .set_deadline(slot, deadline, ttl, DeadlineSetBy::Holder);
         Outcome::Renewed {
-            remaining_ms: ttl.map(crate::Ttl::as_millis),
+            remaining_ms: ttl.map(|_| deadline.millis_since(self.now)),
         }
     }
 

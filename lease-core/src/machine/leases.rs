@@ -51,7 +51,7 @@ impl Hold {
         self.deadline <= now
     }
 
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let metadata = self
             .metadata
             .as_ref()

@@ -24,6 +24,7 @@ mod hold;
 mod index;
 mod leases;
 mod outcome;
+mod queue;
 mod read;
 mod redis;
 mod requests;

@@ -164,7 +164,7 @@ pub enum Refusal {
 pub enum LimitKind {
     /// Leases held at once.
     Leases,
-    /// Bytes of names, owners and metadata.
+    /// Bytes of names, owners, metadata and ids.
     Bytes,
     /// Callers in all queues.
     Waiters,
@@ -178,7 +178,7 @@ impl std::fmt::Display for LimitKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Leases => "leases held at once",
-            Self::Bytes => "bytes of names, owners and metadata",
+            Self::Bytes => "bytes of names, owners, metadata and ids",
             Self::Waiters => "waiting callers",
             Self::WaitersPerName => "waiting callers of one name",
             Self::Requests => "request ids remembered",

@@ -46,7 +46,7 @@ pub struct Stats {
     pub requests: u64,
     /// Reasons of endings remembered.
     pub endings: u64,
-    /// Bytes of names, owners and metadata.
+    /// Bytes that count towards [`Limits::bytes_max`].
     pub bytes: u64,
     /// The last token issued, or the floor.
     pub last_token: u64,
@@ -118,7 +118,7 @@ impl LeaseMachine {
             waiters: self.waits.len() as u64,
             requests: self.requests.len() as u64,
             endings: self.endings.len() as u64,
-            bytes: self.leases.bytes() as u64,
+            bytes: self.bytes() as u64,
             last_token: self.tokens.last(),
         }
     }

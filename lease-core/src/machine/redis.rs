@@ -1,7 +1,7 @@
 //! The commands of the Redis face: a key is a lease, its value is the owner.
 
 use super::acquire::Grant;
-use super::leases::DeadlineSetBy;
+use super::leases::{DeadlineSetBy, Hold};
 use super::outcome::{Effect, EndReason, LimitKind, Outcome};
 use super::slab::Slot;
 use super::{LeaseKey, LeaseMachine, Set, SetCondition, SetExpiry, TtlCondition};
@@ -22,7 +22,7 @@ impl LeaseMachine {
         let Some((slot, hold)) = standing else {
             return match set.condition {
                 SetCondition::Always | SetCondition::IfAbsent | SetCondition::IfNotEqual(_) => {
-                    self.set_new(set, effects)
+                    self.set_new(set, slot, effects)
                 }
                 SetCondition::IfPresent | SetCondition::IfEqual(_) => Outcome::NotStored { current: None },
             };
@@ -49,8 +49,11 @@ impl LeaseMachine {
             },
         };
         if proves_ownership(&set.condition) && set.value == owner {
-            self.leases
-                .set_deadline(slot, until.deadline, until.ttl, DeadlineSetBy::Holder);
+            // A deadline that is kept stays the word of whoever set it.
+            if set.expiry != SetExpiry::Keep {
+                self.leases
+                    .set_deadline(slot, until.deadline, until.ttl, DeadlineSetBy::Holder);
+            }
             return Outcome::Stored {
                 token,
                 previous: Some(owner),
@@ -59,14 +62,8 @@ impl LeaseMachine {
         self.supersede((slot, owner), &set.value, until, effects)
     }
 
-    fn set_new(&mut self, set: &Set, effects: &mut Vec<Effect>) -> Outcome {
-        let bytes = set
-            .key
-            .name
-            .as_bytes()
-            .len()
-            .saturating_add(set.value.as_bytes().len());
-        let token = match self.admit_lease(bytes) {
+    fn set_new(&mut self, set: &Set, slot: Option<Slot>, effects: &mut Vec<Effect>) -> Outcome {
+        let token = match self.admit_lease(slot, &set.key, set.value.as_bytes().len()) {
             Ok(token) => token,
             Err(refusal) => return Outcome::Refused(refusal),
         };
@@ -75,7 +72,7 @@ impl LeaseMachine {
             SetExpiry::Never | SetExpiry::Keep => None,
         };
         let deadline = ttl.map_or(Timestamp::NEVER, |ttl| self.now.after(ttl));
-        let slot = self.leases.find_or_make(&set.key);
+        let slot = slot.unwrap_or_else(|| self.leases.find_or_make(&set.key));
         let grant = Grant {
             owner: set.value.clone(),
             token,
@@ -98,8 +95,11 @@ impl LeaseMachine {
         Until { deadline, ttl }: Until,
         effects: &mut Vec<Effect>,
     ) -> Outcome {
-        let more = value.as_bytes().len().saturating_sub(previous.as_bytes().len());
-        if let Err(refusal) = self.check_limit(LimitKind::Bytes, self.leases.bytes(), more) {
+        let before = self.leases.hold(slot).map_or(0, Hold::bytes);
+        let more = value.as_bytes().len().saturating_sub(before);
+        if more > 0
+            && let Err(refusal) = self.check_limit(LimitKind::Bytes, self.bytes(), more)
+        {
             return Outcome::Refused(refusal);
         }
         let token = match self.tokens.issue() {

@@ -19,6 +19,14 @@ pub(super) struct RequestKey {
     pub(super) id: RequestId,
 }
 
+impl RequestKey {
+    pub(super) fn bytes(&self) -> usize {
+        let (name, owner) = (self.key.name.as_bytes().len(), self.owner.as_bytes().len());
+        name.saturating_add(owner)
+            .saturating_add(self.id.as_bytes().len())
+    }
+}
+
 /// One request and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
@@ -56,6 +64,7 @@ pub(super) struct Requests {
     /// The ones that are over, oldest first.
     over: VecDeque<Slot>,
     last_sequence: u64,
+    bytes: usize,
 }
 
 impl Requests {
@@ -65,11 +74,16 @@ impl Requests {
             by_key: Index::new(),
             over: VecDeque::new(),
             last_sequence: 0,
+            bytes: 0,
         }
     }
 
     pub(super) const fn len(&self) -> usize {
         self.requests.len()
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn find(&self, key: &RequestKey) -> Option<Slot> {
@@ -86,6 +100,7 @@ impl Requests {
     }
 
     pub(super) fn insert(&mut self, key: RequestKey, state: RequestState) -> Slot {
+        self.bytes = self.bytes.saturating_add(key.bytes());
         let Self { requests, by_key, .. } = self;
         let hasher = by_key.hasher();
         let hash = hasher.hash(&key);
@@ -130,21 +145,22 @@ impl Requests {
         }
     }
 
-    /// For a request that was never granted and is given up by its caller.
+    /// For a request that was never granted, and for one whose time of memory is over.
     pub(super) fn forget(&mut self, slot: Slot) {
         if let Some(request) = self.requests.remove(slot) {
             let hash = self.by_key.hasher().hash(&request.key);
             self.by_key.remove(hash, slot);
+            self.bytes = self.bytes.saturating_sub(request.key.bytes());
         }
     }
 
-    /// Forgets at most `most` requests that ended at or before `horizon`.
+    /// Forgets at most `most` requests that ended before `horizon`.
     pub(super) fn prune(&mut self, horizon: Timestamp, most: usize) {
         for _ in 0..most {
             let Some(slot) = self.over.front().copied() else {
                 return;
             };
-            if self.over_at(slot).is_some_and(|at| at > horizon) {
+            if self.over_at(slot).is_some_and(|at| at >= horizon) {
                 return;
             }
             self.over.pop_front();

@@ -91,6 +91,19 @@ enum Item {
     Close { items: u64 },
 }
 
+impl Item {
+    /// Where an item stands: the order of sections, and within one the number on which replicas agree.
+    const fn place(&self) -> (u8, u64) {
+        match self {
+            Self::Request(request) => (0, request.sequence),
+            Self::Lease(lease) => (1, lease.token.get()),
+            Self::Wait(wait) => (2, wait.id.get()),
+            Self::Ending(ending) => (3, ending.sequence),
+            Self::Close { .. } => (u8::MAX, u64::MAX),
+        }
+    }
+}
+
 /// A request that is over; the others come with their lease or wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredRequest {
@@ -180,8 +193,15 @@ impl LeaseMachine {
         }
         let mut machine = Self::new();
         let mut items: u64 = 0;
+        let mut last = None;
         loop {
-            match read_item(input, &mut frame)? {
+            let item: Item = read_item(input, &mut frame)?;
+            let place = Some(item.place());
+            if place <= last {
+                return Err(inconsistent(format!("item {items} is out of order")));
+            }
+            last = place;
+            match item {
                 Item::Request(request) => machine.restore_request(request),
                 Item::Lease(lease) => machine.restore_lease(lease)?,
                 Item::Wait(wait) => machine.restore_wait(wait)?,
@@ -203,7 +223,7 @@ impl LeaseMachine {
     fn restore_header(&mut self, header: Header) {
         self.version = header.version;
         self.limits = header.limits;
-        self.now = header.now;
+        self.now = header.now.min(Timestamp::LAST);
         self.tokens = header.tokens;
         self.waits.restore_last_id(header.last_wait);
         self.requests.restore_last_sequence(header.last_over);

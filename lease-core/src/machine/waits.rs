@@ -16,6 +16,10 @@ impl WaitId {
     const FIRST: Self = Self(0);
     const LAST: Self = Self(u64::MAX);
 
+    pub(super) const fn get(self) -> u64 {
+        self.0
+    }
+
     const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }

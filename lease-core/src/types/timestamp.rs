@@ -14,6 +14,8 @@ impl Timestamp {
     pub const ZERO: Self = Self(0);
     /// A point that never comes.
     pub const NEVER: Self = Self(u64::MAX);
+    /// The last point before [`Timestamp::NEVER`].
+    pub const LAST: Self = Self(u64::MAX - 1);
 
     /// A point from its milliseconds.
     #[must_use]
@@ -27,15 +29,11 @@ impl Timestamp {
         self.0
     }
 
-    /// This much later; stays at the last point before [`Timestamp::NEVER`] where the sum would pass it.
+    /// This much later; stays at [`Timestamp::LAST`] where the sum would pass it.
     #[must_use]
     pub const fn after_millis(self, millis: u64) -> Self {
         let sum = self.0.saturating_add(millis);
-        if sum == u64::MAX {
-            Self(u64::MAX.saturating_sub(1))
-        } else {
-            Self(sum)
-        }
+        if sum == u64::MAX { Self::LAST } else { Self(sum) }
     }
 
     /// `ttl` later, saturating as [`Timestamp::after_millis`].
