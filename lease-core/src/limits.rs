@@ -48,6 +48,40 @@ pub const ENDINGS_BYTES_MAX: usize = 256 * 1_024 * 1_024;
 /// How long a wait whose connection is gone keeps its place for the caller's retry, in milliseconds.
 pub const DETACHED_WAIT_MS: u64 = 2_000;
 
+/// Longest inline request, and longest line with a count or a length, in bytes: as Redis.
+pub const INLINE_BYTES_MAX: usize = 64 * 1_024;
+/// Arguments of one request at the most: every key of a large `MGET`, and a bounded table of spans (8 bytes each).
+pub const REQUEST_ARGUMENTS_MAX: usize = 65_536;
+/// Arguments of one request before `AUTH` at the most: as Redis, enough for `HELLO 3 AUTH user password SETNAME name`.
+pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
+/// Longest argument before `AUTH`, in bytes: as Redis.
+pub const UNAUTHENTICATED_BULK_BYTES_MAX: usize = 16 * 1_024;
+/// How much longer than the longest value an argument may be, in bytes: a value that is somewhat too long shall meet
+/// a clear refusal, and not a closed connection.
+pub const BULK_SLACK_BYTES: usize = 64 * 1_024;
+/// One request at the most, in bytes with its framing. Below 2^32, since spans are 32 bits.
+pub const REQUEST_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+/// One read from a socket, in bytes: some 300 small requests, and all that an idle connection keeps.
+pub const READ_BYTES: usize = 16 * 1_024;
+/// A connection's read buffer that has grown above this is given back once it is empty, in bytes.
+pub const BUFFER_KEEP_BYTES: usize = 64 * 1_024;
+
+/// Longest error text that is sent, in bytes: room for a cause and a remedy, never for a whole value.
+pub const ERROR_TEXT_BYTES_MAX: usize = 1_024;
+/// Arrays within arrays of one reply at the most. Ours need two levels; a deeper one would only spend stack.
+pub const REPLY_DEPTH_MAX: usize = 8;
+/// Elements of one reply at the most, at all levels: the largest listing has 6,000.
+pub const REPLY_ELEMENTS_MAX: usize = 65_536;
+/// One reply at the most, in bytes with its framing.
+pub const REPLY_BYTES_MAX: usize = 64 * 1_024 * 1_024;
+
+/// Longest wait that `LEASE.ACQUIRE` takes, in milliseconds: as for a time to live.
+pub const WAIT_MS_MAX: u64 = i64::MAX as u64;
+/// Leases in one answer of `LEASE.LIST` at the most: one page must not hold up other callers.
+pub const LIST_COUNT_MAX: u64 = 1_000;
+/// Events in one answer of `LEASE.HISTORY` at the most.
+pub const HISTORY_COUNT_MAX: u64 = 1_000;
+
 const _: () = assert!(NAME_BYTES_MAX <= VALUE_BYTES_MAX && OWNER_BYTES_MAX <= VALUE_BYTES_MAX);
 const _: () = assert!(VALUE_BYTES_DEFAULT <= VALUE_BYTES_MAX);
 const _: () = assert!(
@@ -56,3 +90,8 @@ const _: () = assert!(
 );
 const _: () = assert!(ISSUED_TOKEN_MAX < FENCE_TOKEN_MAX);
 const _: () = assert!(PRUNE_RECORDS_MAX > BATCH_COMMANDS_MAX);
+const _: () =
+    assert!(REQUEST_BYTES_MAX < u32::MAX as usize && VALUE_BYTES_MAX + BULK_SLACK_BYTES < REQUEST_BYTES_MAX);
+const _: () = assert!(UNAUTHENTICATED_ARGUMENTS_MAX < REQUEST_ARGUMENTS_MAX);
+const _: () = assert!(READ_BYTES <= BUFFER_KEEP_BYTES && ERROR_TEXT_BYTES_MAX < INLINE_BYTES_MAX);
+const _: () = assert!(VALUE_BYTES_MAX + BULK_SLACK_BYTES < REPLY_BYTES_MAX);
