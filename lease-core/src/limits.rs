@@ -79,6 +79,8 @@ pub const REPLY_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 pub const WAIT_MS_MAX: u64 = i64::MAX as u64;
 /// Leases in one answer of `LEASE.LIST` at the most: one page must not hold up other callers.
 pub const LIST_COUNT_MAX: u64 = 1_000;
+/// Records that one page of a listing looks at, at the most: a rare prefix must not hold up other callers either.
+pub const LIST_RECORDS_MAX: u32 = 10_000;
 /// Events in one answer of `LEASE.HISTORY` at the most.
 pub const HISTORY_COUNT_MAX: u64 = 1_000;
 

@@ -5,6 +5,7 @@
 
 use super::slab::Slot;
 use super::{LeaseKey, LeaseMachine, Limits, MachineVersion};
+use crate::limits::LIST_RECORDS_MAX;
 use crate::types::{Database, FenceToken, LeaseName, Metadata, OwnerId, Timestamp};
 
 /// A lease that stands as of the last entry.
@@ -86,26 +87,26 @@ impl LeaseMachine {
         self.info(self.leases.find(key)?)
     }
 
-    /// The leases of one database whose names start with `prefix`, from `cursor` on (0 at first), looking at no more
-    /// than `look_at` records.
+    /// The leases of one database whose names start with `prefix`, from `cursor` on (0 at first): at most `count`, and
+    /// fewer where [`LIST_RECORDS_MAX`] records hold no more.
     ///
     /// A lease that is held all the while is listed exactly once as long as the cursor stays with one node.
     #[must_use]
-    pub fn list(&self, database: Database, prefix: &[u8], cursor: u32, look_at: u32) -> LeasePage {
+    pub fn list(&self, database: Database, prefix: &[u8], cursor: u32, count: usize) -> LeasePage {
         let end = self.leases.records().capacity();
-        let stop = cursor.saturating_add(look_at.max(1)).min(end);
-        let leases = (cursor..stop)
-            .map(Slot::from_index)
-            .filter(|slot| {
-                let record = self.leases.get(*slot);
-                record.is_some_and(|record| {
-                    record.key.database == database && record.key.name.as_bytes().starts_with(prefix)
-                })
-            })
-            .filter_map(|slot| self.info(slot))
-            .collect();
+        let stop = cursor.saturating_add(LIST_RECORDS_MAX).min(end);
+        let mut leases = Vec::new();
+        let mut next = cursor;
+        while next < stop && leases.len() < count {
+            let slot = Slot::from_index(next);
+            next = next.saturating_add(1);
+            let listed = self.leases.get(slot).is_some_and(|record| {
+                record.key.database == database && record.key.name.as_bytes().starts_with(prefix)
+            });
+            leases.extend(listed.then(|| self.info(slot)).flatten());
+        }
         LeasePage {
-            next_cursor: if stop >= end { 0 } else { stop },
+            next_cursor: if next >= end { 0 } else { next },
             leases,
         }
     }
