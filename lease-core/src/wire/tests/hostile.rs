@@ -101,15 +101,32 @@ fn a_long_inline_line_is_looked_at_once_on_a_trickle() {
 }
 
 #[test]
-fn a_long_reply_is_looked_at_once_on_a_trickle() {
-    let mut stream = BytesMut::new();
-    Reply::Array(vec![Reply::word("value"); 20_000]).encode(Protocol::Resp3, &mut stream);
-    let mut decoder = ReplyDecoder::new();
-    let mut read = None;
-    for byte in stream.chunks(1) {
-        decoder.feed(byte);
-        read = decoder.next_reply().unwrap();
+fn long_replies_are_looked_at_once_on_a_trickle() {
+    let array = Reply::Array(vec![Reply::word("value"); 20_000]);
+    let line = Reply::Simple(Line::from("v".repeat(60_000)));
+    for reply in [array, line] {
+        let mut stream = BytesMut::new();
+        reply.encode(Protocol::Resp3, &mut stream);
+        let mut decoder = ReplyDecoder::new();
+        let mut read = None;
+        for byte in stream.chunks(1) {
+            decoder.feed(byte);
+            read = decoder.next_reply().unwrap();
+        }
+        assert_eq!(read, Some(reply));
+        assert!(decoder.work <= 4 * stream.len());
     }
-    assert!(matches!(read, Some(Reply::Array(items)) if items.len() == 20_000));
-    assert!(decoder.work <= 4 * stream.len());
+}
+
+#[test]
+fn the_bounds_of_a_reply_begin_anew_with_the_next_one() {
+    let reply = Reply::Array(vec![Reply::Nil; REPLY_ELEMENTS_MAX / 2]);
+    let mut stream = BytesMut::new();
+    reply.encode(Protocol::Resp3, &mut stream);
+    let mut decoder = ReplyDecoder::with_reply_bytes_max(stream.len());
+    for _ in 0..5 {
+        decoder.feed(&stream);
+        assert_eq!(decoder.next_reply(), Ok(Some(reply.clone())));
+    }
+    assert!(decoder.is_idle());
 }

@@ -185,7 +185,8 @@ fn a_broken_stream_stays_broken_and_keeps_no_memory() {
 fn reads_go_into_the_decoder_and_large_buffers_are_given_back() {
     let mut decoder = open();
     let mut out = BytesMut::new();
-    encode_request(&["SET", "k", &"v".repeat(1_000_000)], &mut out);
+    // The buffer doubles to 1 MiB: what the request leaves of it must not stay.
+    encode_request(&["SET", "k", &"v".repeat(600_000)], &mut out);
     let mut rest = &out[..];
     while !rest.is_empty() {
         let mut space = decoder.space();
@@ -198,7 +199,7 @@ fn reads_go_into_the_decoder_and_large_buffers_are_given_back() {
         }
     }
     let request = decoder.next_request().unwrap().unwrap();
-    assert_eq!(request.arg(2).unwrap().len(), 1_000_000);
+    assert_eq!(request.arg(2).unwrap().len(), 600_000);
     drop(request);
     decoder.space().put_slice(b"PING\r\n");
     assert_eq!(decoder.next_request().unwrap().unwrap().command(), b"PING");
