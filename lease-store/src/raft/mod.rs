@@ -1,0 +1,21 @@
+//! Raft: the only folder that knows openraft.
+//!
+//! Nothing of openraft leaves it: what is public here is in our own words. It knows no lease either, but for
+//! [`lease`], which fits the lease machine to [`applier::Applier`].
+
+pub mod applier;
+mod codec;
+pub mod data_dir;
+pub mod error;
+pub mod failure;
+pub mod leadership;
+mod log_store;
+mod network;
+pub mod node;
+mod records;
+mod snapshot;
+mod state_machine;
+#[cfg(test)]
+mod tests;
+pub mod types;
+mod work_gate;

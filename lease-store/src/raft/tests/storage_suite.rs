@@ -1,0 +1,63 @@
+//! openraft's own suite for storage, on both logs and both places for snapshots.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use openraft::StorageError;
+use openraft::testing::log::{StoreBuilder, Suite};
+use openraft::type_config::TypeConfigExt as _;
+
+use super::super::failure::FirstFailure;
+use super::super::log_store::LogStore;
+use super::super::snapshot::SnapshotStore;
+use super::super::state_machine::{StateMachine, Surroundings};
+use super::super::types::Types;
+use super::super::work_gate::WorkGate;
+use super::counter::{Counter, NODE};
+use crate::runtime::Tokio;
+
+type CounterTypes = Types<Tokio, u64>;
+type Machine = StateMachine<Tokio, Counter>;
+
+struct InMemory;
+struct OnDisk;
+
+fn machine(snapshots: SnapshotStore) -> Machine {
+    let around = Surroundings {
+        node: NODE,
+        restored: None,
+        snapshots: Arc::new(snapshots),
+        failure: FirstFailure::default(),
+        applied: Arc::new(AtomicU64::new(0)),
+        gate: WorkGate::default(),
+    };
+    let (started, _) = CounterTypes::watch_channel(None);
+    StateMachine::new(Counter::default(), started, around)
+}
+
+impl StoreBuilder<CounterTypes, LogStore, Machine> for InMemory {
+    async fn build(&self) -> Result<((), LogStore, Machine), StorageError<CounterTypes>> {
+        Ok(((), LogStore::in_memory(), machine(SnapshotStore::in_memory())))
+    }
+}
+
+impl StoreBuilder<CounterTypes, LogStore, Machine, tempfile::TempDir> for OnDisk {
+    async fn build(&self) -> Result<(tempfile::TempDir, LogStore, Machine), StorageError<CounterTypes>> {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, snapshots) = (dir.path().join("log"), dir.path().join("snapshots"));
+        std::fs::create_dir(&log).unwrap();
+        std::fs::create_dir(&snapshots).unwrap();
+        let log = LogStore::on_disk(log, FirstFailure::default()).await.unwrap();
+        Ok((dir, log, machine(SnapshotStore::in_folder(snapshots).unwrap())))
+    }
+}
+
+#[tokio::test]
+async fn openrafts_suite_passes_in_memory() {
+    Suite::test_all(InMemory).await.unwrap();
+}
+
+#[tokio::test]
+async fn openrafts_suite_passes_on_disk() {
+    Suite::test_all(OnDisk).await.unwrap();
+}
