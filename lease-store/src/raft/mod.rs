@@ -1,7 +1,7 @@
-//! Raft: the only folder that knows openraft.
+//! Raft: the only folder that knows openraft, raft-log and bincode.
 //!
-//! Nothing of openraft leaves it: what is public here is in our own words. It knows no lease either, but for
-//! [`lease`], which fits the lease machine to [`applier::Applier`].
+//! Nothing of openraft leaves it: what is public here is in our own words. It knows no lease either, but drives
+//! whatever implements [`applier::Applier`]. Reading order: [`node`], `state_machine`, `log_store`, `snapshot`.
 
 pub mod applier;
 mod codec;

@@ -97,6 +97,7 @@ pub(super) struct SnapshotReader<R> {
     used: usize,
     number: u32,
     ended: bool,
+    broken: Option<io::Error>,
 }
 
 impl<R: Read> SnapshotReader<R> {
@@ -113,11 +114,17 @@ impl<R: Read> SnapshotReader<R> {
             used: 0,
             number: 0,
             ended: false,
+            broken: None,
         };
         reader.read_block(HEAD_BYTES_MAX)?;
         let head = codec::decode(&reader.block, HEAD_BYTES_MAX)?;
         reader.used = reader.block.len();
         Ok((head, reader))
+    }
+
+    /// What was wrong with the snapshot itself, if reading it failed for that.
+    pub(super) fn into_broken(self) -> Option<io::Error> {
+        self.broken
     }
 
     /// Checks that the state was read to its end, and that nothing follows.
@@ -161,7 +168,10 @@ impl<R: Read> Read for SnapshotReader<R> {
             return Ok(0);
         }
         while self.used >= self.block.len() && !self.ended {
-            self.read_block(BLOCK_BYTES_MAX)?;
+            if let Err(error) = self.read_block(BLOCK_BYTES_MAX) {
+                self.broken = Some(io::Error::new(error.kind(), error.to_string()));
+                return Err(error);
+            }
             self.ended = self.block.is_empty();
         }
         let rest = self.block.get(self.used..).unwrap_or_default();

@@ -46,6 +46,15 @@ pub enum SnapshotError {
         /// What is wrong.
         reason: String,
     },
+    /// Its bytes are whole, and this build cannot read the state in them.
+    #[error("this build cannot read the state in the snapshot {name}: start the build that wrote it, or a newer one")]
+    Unreadable {
+        /// The file.
+        name: String,
+        /// What the machine said.
+        #[source]
+        source: io::Error,
+    },
     /// It does not hold what it is said to hold.
     #[error("the snapshot {name} does not hold what it should")]
     Mismatch {
@@ -100,7 +109,18 @@ impl SnapshotData {
     /// The snapshot is damaged, or no state of this build.
     pub(super) fn decode<A: Applier>(&self) -> Result<(SnapshotRecord, A::State), SnapshotError> {
         let (head, mut reader) = self.begin()?;
-        let state = A::decode(&mut reader).map_err(|error| self.broken(error))?;
+        let state = match A::decode(&mut reader) {
+            Ok(state) => state,
+            Err(error) => {
+                return Err(match reader.into_broken() {
+                    Some(broken) => self.broken(broken),
+                    None => SnapshotError::Unreadable {
+                        name: self.name(),
+                        source: error,
+                    },
+                });
+            }
+        };
         reader.finish().map_err(|error| self.broken(error))?;
         Ok((head, state))
     }
