@@ -44,10 +44,6 @@ pub trait Rt: AsyncRuntime + Send + Sync + Sized {
     #[must_use]
     fn wall_clock() -> SystemTime;
 
-    /// The wall clock. Nothing about a lease depends on it: it only sets where a new life's tokens start.
-    #[must_use]
-    fn wall_clock() -> SystemTime;
-
     /// A random number, unpredictable in production and from the seed in a simulation.
     #[must_use]
     fn random_u64() -> u64 {
@@ -74,11 +70,6 @@ impl Rt for TokioRuntime {
     {
         let task = tokio::task::spawn_blocking(work);
         async { task.await.map_err(io::Error::other) }
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the crate's clock")]
-    fn wall_clock() -> SystemTime {
-        SystemTime::now()
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the seam")]

@@ -268,12 +268,6 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
         self.shared.failure.get()
     }
 
-    /// The same, if it has happened already.
-    #[must_use]
-    pub fn failure(&self) -> Option<NodeFailure> {
-        self.shared.failure.get()
-    }
-
     /// The index after the last entry applied here; it never falls while the node runs.
     #[must_use]
     pub fn applied_next(&self) -> u64 {
