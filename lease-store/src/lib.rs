@@ -1,3 +1,33 @@
 //! Leases with linearizable fencing tokens, replicated by Raft: embedded library and Redis-protocol server.
+mod clock;
+mod config;
+mod error;
+mod events;
+mod keeper;
+mod leadership;
+mod metrics;
+mod orphans;
+mod proposer;
 pub mod raft;
+mod reader;
+mod replica;
+mod role;
 pub mod runtime;
+mod service;
+mod start;
+mod store;
+mod timers;
+mod token_floor;
+mod waiters;
+
+pub use config::{DEFAULT_NODE, StorageConfig, StoreConfig};
+pub use error::StoreError;
+pub use events::{LeaseEvent, LeaseEventKind};
+pub use metrics::{Gauges, Metrics};
+pub use service::{CallError, Stored, TtlAnswer};
+pub use start::StartError;
+pub use store::{LeaseStore, Store};
+pub use token_floor::{FloorError, TokenFloor};
+
+#[cfg(test)]
+mod tests;

@@ -62,6 +62,12 @@ impl EncodedCommand {
         Ok(Self(Bytes::from(encode("command", command)?)))
     }
 
+    /// A tick, whose one byte is its tag: it is needed where nothing can be done about an error.
+    #[must_use]
+    pub const fn tick() -> Self {
+        Self(Bytes::from_static(&[0]))
+    }
+
     /// Bytes that it takes in a body.
     #[must_use]
     pub fn body_len(&self) -> usize {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
@@ -18,7 +18,8 @@ use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::raft::ClientWriteResult;
 use openraft::type_config::TypeConfigExt as _;
 use openraft::{Raft, RaftNetworkFactory, ReadPolicy, SnapshotPolicy};
-use tokio::sync::oneshot;
+use openraft_rt::Select2;
+use tokio::sync::{Notify, oneshot};
 
 use super::applier::Applier;
 use super::data_dir::DataDir;
@@ -32,6 +33,9 @@ use super::state_machine::{StateMachine, Surroundings};
 use super::types::{LeadershipId, LogId, Member, Proposal, Reply, Types};
 use super::work_gate::WorkGate;
 use crate::runtime::Rt;
+
+/// Some half a million commands, which a restart replays in about a second.
+const SNAPSHOT_AFTER_BYTES_DEFAULT: u64 = 64 * 1_024 * 1_024;
 
 /// Where a node keeps what it must not forget.
 #[derive(Debug, Clone)]
@@ -67,6 +71,9 @@ pub struct NodeConfig {
     /// Entries that stay in the log behind a snapshot. Too few: a node that was away for a moment is sent a whole
     /// snapshot. Too many: disk space.
     pub entries_kept: u64,
+    /// Bytes of entries after which a snapshot is taken, unless the last snapshot was larger still: writing it should
+    /// not cost more than the entries did. Too few: constant writing. Too many: a restart replays them all.
+    pub snapshot_after_bytes: u64,
 }
 
 /// The timings of Raft, in milliseconds.
@@ -102,6 +109,7 @@ impl NodeConfig {
             formation: Formation::Alone,
             timings: Timings::default(),
             entries_kept: 1_024,
+            snapshot_after_bytes: SNAPSHOT_AFTER_BYTES_DEFAULT,
         }
     }
 }
@@ -148,6 +156,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
         let (log, snapshots) = open_storage::<R>(&config.storage, &failure).await?;
         let applied = Arc::new(AtomicU64::new(0));
         let gate = WorkGate::default();
+        let snapshot_due = Arc::new(Notify::new());
         let around = Surroundings {
             node: config.node,
             restored: log.vote().map(|vote| vote.leader_id),
@@ -155,6 +164,8 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
             failure: failure.clone(),
             applied: Arc::clone(&applied),
             gate: gate.clone(),
+            snapshot_after_bytes: config.snapshot_after_bytes,
+            snapshot_due: Arc::clone(&snapshot_due),
         };
         let (started_sender, started) = Types::<R, A::Outcome>::watch_channel(None);
         let machine = StateMachine::new(applier, started_sender, around);
@@ -184,7 +195,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
             let _ = node.shutdown().await;
             return Err(error);
         }
-        node.watch_core();
+        node.keep_watch(snapshot_due);
         Ok(node)
     }
 
@@ -329,6 +340,11 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn core_for_tests(&self) -> &Core<R, A> {
+        &self.shared.raft
+    }
+
     async fn form(&self, config: &NodeConfig) -> Result<(), StartError> {
         let refused = |reason: String| StartError::Raft { reason };
         let raft = &self.shared.raft;
@@ -352,19 +368,29 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
         Ok(())
     }
 
-    /// Notes it when Raft stops by itself.
-    fn watch_core(&self) {
+    /// Notes it when Raft stops by itself, and has it take a snapshot when one is due.
+    fn keep_watch(&self, snapshot_due: Arc<Notify>) {
         let wait = self.shared.raft.wait(None);
+        // Only the handles keep the node alive, not this task.
         let shared = Arc::downgrade(&self.shared);
         let failure = self.shared.failure.clone();
         let watched = R::spawn_on(self.shared.node, async move {
-            let ended = wait
-                .metrics(|metrics| metrics.running_state.is_err(), "Raft stops")
-                .await;
-            let stopping = shared
+            let mut ended = pin!(wait.metrics(|metrics| metrics.running_state.is_err(), "Raft stops"));
+            let ended = loop {
+                match R::select2(ended.as_mut(), snapshot_due.notified()).await {
+                    Select2::First(ended) => break ended,
+                    Select2::Second(()) => {
+                        if let Some(shared) = shared.upgrade() {
+                            // It fails only if Raft has stopped, which is seen above.
+                            let _ = shared.raft.trigger().snapshot().await;
+                        }
+                    }
+                }
+            };
+            if shared
                 .upgrade()
-                .is_none_or(|shared| shared.stopping.load(Ordering::Acquire));
-            if stopping {
+                .is_none_or(|shared| shared.stopping.load(Ordering::Acquire))
+            {
                 return;
             }
             let reason = match ended.map(|metrics| metrics.running_state) {
@@ -543,8 +569,8 @@ fn raft_config(config: &NodeConfig) -> Result<Arc<openraft::Config>, StartError>
         // A leader that came back in its old term would answer reads before its older entries are committed.
         enable_leader_restore: Some(false),
         quorum_loss_probe_interval: Some(2_500),
-        // How often the state machine is asked; it decides by bytes.
-        snapshot_policy: SnapshotPolicy::LogsSinceLast(1_024),
+        // Taken when the state machine asks for one: it counts bytes.
+        snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: config.entries_kept,
         replication_lag_threshold: 20_000,
         purge_batch_size: 1_024,

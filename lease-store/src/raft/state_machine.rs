@@ -14,6 +14,7 @@ use openraft::entry::RaftEntry as _;
 use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::type_config::alias::WatchSenderOf;
 use openraft::{AsyncRuntime, EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot};
+use tokio::sync::Notify;
 
 use super::applier::Applier;
 use super::failure::{FirstFailure, NodeFailure};
@@ -24,10 +25,6 @@ use super::types::{
 };
 use super::work_gate::{WorkGate, WorkPass};
 use crate::runtime::Rt;
-
-/// Bytes of entries after which a snapshot is worth its cost, unless the last snapshot was larger still. This bounds
-/// what a restart replays: some half a million commands, which take about a second.
-const SNAPSHOT_AFTER_BYTES: u64 = 64 * 1_024 * 1_024;
 
 /// Entries after which a snapshot is taken however short they were: the index of the log is kept in memory.
 const SNAPSHOT_AFTER_ENTRIES: u64 = 1_000_000;
@@ -40,6 +37,8 @@ const APPLY_SLICE_BYTES: usize = 128 * 1_024;
 struct SinceSnapshot {
     entries: u64,
     bytes: u64,
+    /// The bytes at which a snapshot was asked for; asked again a while later, since Raft may be busy with one.
+    asked_at_bytes: Option<u64>,
 }
 
 type StartedSender<R, A> =
@@ -55,6 +54,10 @@ pub(super) struct Surroundings {
     pub(super) failure: FirstFailure,
     pub(super) applied: Arc<AtomicU64>,
     pub(super) gate: WorkGate,
+    /// Bytes of entries after which a snapshot is worth its cost, unless the last snapshot was larger still.
+    pub(super) snapshot_after_bytes: u64,
+    /// Woken when a snapshot is due.
+    pub(super) snapshot_due: Arc<Notify>,
 }
 
 pub(super) struct StateMachine<R: Rt, A: Applier> {
@@ -145,14 +148,26 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
         }
     }
 
-    fn snapshot_is_due(&self) -> bool {
+    /// Asks for a snapshot when one is due: by bytes, since entries differ a thousandfold in size.
+    fn ask_for_snapshot(&mut self) {
+        let since = &mut self.since_snapshot;
+        let after_bytes = self.around.snapshot_after_bytes;
+        let again = since
+            .asked_at_bytes
+            .is_none_or(|asked| since.bytes >= asked.saturating_add(after_bytes / 8));
+        let long = since.bytes >= after_bytes || since.entries >= SNAPSHOT_AFTER_ENTRIES;
+        if !again || !long {
+            return;
+        }
         let last_bytes = self
             .around
             .snapshots
             .current()
             .map_or(0, |snapshot| snapshot.bytes);
-        self.since_snapshot.bytes >= SNAPSHOT_AFTER_BYTES.max(last_bytes)
-            || self.since_snapshot.entries >= SNAPSHOT_AFTER_ENTRIES
+        if since.bytes >= last_bytes || since.entries >= SNAPSHOT_AFTER_ENTRIES {
+            since.asked_at_bytes = Some(since.bytes);
+            self.around.snapshot_due.notify_one();
+        }
     }
 
     fn builder(&mut self) -> SnapshotBuilder<R, A> {
@@ -206,11 +221,6 @@ impl<R: Rt, A: Applier> RaftStateMachine<Types<R, A::Outcome>> for StateMachine<
             }
         }
         Ok(())
-    }
-
-    async fn try_create_snapshot_builder(&mut self, force: bool) -> Option<SnapshotBuilder<R, A>> {
-        // Raft asks every so many entries; entries differ a thousandfold in size, so their bytes decide.
-        (force || self.snapshot_is_due()).then(|| self.builder())
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder<R, A> {

@@ -47,7 +47,9 @@ pub enum SnapshotError {
         reason: String,
     },
     /// Its bytes are whole, and this build cannot read the state in them.
-    #[error("this build cannot read the state in the snapshot {name}: start the build that wrote it, or a newer one")]
+    #[error(
+        "this build cannot read the state in the snapshot {name}: start the build that wrote it, or a newer one"
+    )]
     Unreadable {
         /// The file.
         name: String,

@@ -30,6 +30,8 @@ fn machine(snapshots: SnapshotStore) -> Machine {
         failure: FirstFailure::default(),
         applied: Arc::new(AtomicU64::new(0)),
         gate: WorkGate::default(),
+        snapshot_after_bytes: u64::MAX,
+        snapshot_due: Arc::default(),
     };
     let (started, _) = CounterTypes::watch_channel(None);
     StateMachine::new(Counter::default(), started, around)

@@ -1,0 +1,138 @@
+//! What happened to leases on this node: a bounded ring, filled as entries are applied.
+//!
+//! It is a memory for people, local to one node and lost at its restart. What was forgotten is not invented.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lease_core::machine::{Effect, EndReason, LeaseKey};
+use lease_core::{FenceToken, OwnerId, Timestamp};
+
+/// Events that the ring holds: some minutes of a busy store, at about 100 bytes each.
+const EVENTS_MAX: usize = 65_536;
+
+/// One thing that happened to a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseEvent {
+    /// The lease.
+    pub key: LeaseKey,
+    /// Whose it is, or was.
+    pub owner: OwnerId,
+    /// The token of the grant.
+    pub token: FenceToken,
+    /// When, on the cluster's clock.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: LeaseEventKind,
+}
+
+/// What happened to a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaseEventKind {
+    /// It was granted.
+    Granted,
+    /// It is over.
+    Ended {
+        /// Why.
+        reason: EndReason,
+    },
+}
+
+/// The ring.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    ring: Mutex<VecDeque<LeaseEvent>>,
+}
+
+impl Events {
+    /// Takes note of what an entry did. Never waits for anything but a reader's copy.
+    pub(crate) fn record(&self, effects: &[Effect]) {
+        let mut ring = self.lock();
+        for event in effects.iter().filter_map(event) {
+            if ring.len() >= EVENTS_MAX {
+                ring.pop_front();
+            }
+            ring.push_back(event);
+        }
+    }
+
+    /// The events of one lease, newest first, at most `count`.
+    pub(crate) fn of(&self, key: &LeaseKey, count: usize) -> Vec<LeaseEvent> {
+        self.lock()
+            .iter()
+            .rev()
+            .filter(|event| event.key == *key)
+            .take(count)
+            .cloned()
+            .collect()
+    }
+
+    /// Nothing under this lock can panic half-way, so a poisoned one is as good as a sound one.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<LeaseEvent>> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn event(effect: &Effect) -> Option<LeaseEvent> {
+    match effect {
+        Effect::Woken { .. } => None,
+        Effect::Granted {
+            key,
+            owner,
+            token,
+            at,
+        } => Some(LeaseEvent {
+            key: key.clone(),
+            owner: owner.clone(),
+            token: *token,
+            at: *at,
+            kind: LeaseEventKind::Granted,
+        }),
+        Effect::Ended {
+            key,
+            owner,
+            token,
+            at,
+            reason,
+        } => Some(LeaseEvent {
+            key: key.clone(),
+            owner: owner.clone(),
+            token: *token,
+            at: *at,
+            kind: LeaseEventKind::Ended {
+                reason: reason.clone(),
+            },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lease_core::{Database, LeaseName};
+
+    fn granted(name: &str, token: u64) -> Effect {
+        Effect::Granted {
+            key: LeaseKey::new(Database::ZERO, LeaseName::new(name).unwrap()),
+            owner: OwnerId::new("a").unwrap(),
+            token: FenceToken::new(token).unwrap(),
+            at: Timestamp::from_millis(token),
+        }
+    }
+
+    #[test]
+    fn the_newest_come_first_and_the_oldest_are_forgotten() {
+        let events = Events::default();
+        let effects: Vec<Effect> = (1..=EVENTS_MAX as u64 + 10)
+            .map(|token| granted("a", token))
+            .collect();
+        events.record(&effects);
+        events.record(&[granted("b", 9_000_000)]);
+        let key = LeaseKey::new(Database::ZERO, LeaseName::new("a").unwrap());
+        let of_a = events.of(&key, usize::MAX);
+        assert_eq!(of_a.len(), EVENTS_MAX - 1);
+        assert_eq!(of_a[0].token.get(), EVENTS_MAX as u64 + 10);
+        assert_eq!(of_a.last().unwrap().token.get(), 12);
+        assert_eq!(events.of(&key, 2).len(), 2);
+    }
+}

@@ -1,0 +1,85 @@
+//! Keeps a running store together, and takes it apart in order.
+//!
+//! Owns: the tasks. Asks: Raft. Asked by: whoever shuts the store down. Stops: after a shutdown, or when the last
+//! handle of the store is dropped.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::raft::failure::NodeFailure;
+use crate::replica::Node;
+use crate::runtime::{Rt, Tasks};
+use crate::waiters::Waiters;
+
+/// Each shutdown is one message; a second one finds the store stopped.
+const MAILBOX_DEPTH: usize = 4;
+/// How long the actors may take to end once Raft has stopped. They only have to notice it.
+const ACTORS_END_WITHIN: Duration = Duration::from_secs(10);
+
+type Reply = oneshot::Sender<Result<(), Arc<NodeFailure>>>;
+
+/// The way to the keeper. The store stops when the last one is dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct KeeperHandle {
+    mailbox: mpsc::Sender<Reply>,
+}
+
+/// What the keeper works with.
+pub(crate) struct Keeper<R: Rt> {
+    pub(crate) node: Node<R>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) tasks: Tasks<R>,
+}
+
+impl KeeperHandle {
+    /// Stops the store: nothing is answered any more, and the data directory is free when this returns.
+    ///
+    /// # Errors
+    /// The storage failed before or at the last sync. Nothing that was acknowledged is lost.
+    pub(crate) async fn stop(&self) -> Result<(), Arc<NodeFailure>> {
+        let (reply, stopped) = oneshot::channel();
+        if self.mailbox.send(reply).await.is_err() {
+            // It has stopped already.
+            return Ok(());
+        }
+        stopped.await.unwrap_or(Ok(()))
+    }
+}
+
+impl<R: Rt> Keeper<R> {
+    /// The handle, and the task to run.
+    pub(crate) fn new(self) -> (KeeperHandle, impl Future<Output = ()> + Send) {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
+        (KeeperHandle { mailbox }, self.run(inbox))
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Reply>) {
+        let reply = loop {
+            tokio::select! {
+                biased;
+                reply = inbox.recv() => break reply,
+                failure = self.node.failed(), if self.waiters.is_open() => {
+                    tracing::error!(error = &failure as &dyn std::error::Error, "the node has stopped");
+                    self.waiters.close();
+                }
+            }
+        };
+        let stopped = self.node.shutdown().await.map_err(Arc::new);
+        self.waiters.close();
+        let late = self.tasks.join_all(ACTORS_END_WITHIN).await;
+        if !late.is_empty() {
+            tracing::error!(?late, "some tasks did not end");
+        }
+        inbox.close();
+        for reply in reply
+            .into_iter()
+            .chain(std::iter::from_fn(|| inbox.try_recv().ok()))
+        {
+            // Whoever asked may have left.
+            let _ = reply.send(stopped.clone());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Turns Raft's leadership into this node's role and the cluster's clock.
+//!
+//! Owns: the role. Asks: Raft. Asked by: nobody; it publishes. Stops: when Raft stops.
+//!
+//! A leadership is opened by an entry of its own: it tells the machine which life of this node parks callers now, and,
+//! where this node is alone, lifts the token counter above all that an earlier life can have issued. Only when that
+//! entry is applied does the role become `Leading`, so nothing is granted before this start's floor.
+
+use bytes::Bytes;
+use lease_core::Timestamp;
+use lease_core::machine::codec::{self, EncodedCommand};
+use lease_core::machine::{Command, Limits};
+use tokio::sync::watch;
+
+use crate::clock::ClusterClock;
+use crate::raft::leadership::{LeadershipWatch, Leading as Elected, Role as RaftRole};
+use crate::replica::Node;
+use crate::role::{Leading, Role};
+use crate::runtime::Rt;
+use crate::token_floor::{FloorError, TokenFloor};
+
+/// What the leadership actor works with.
+pub(crate) struct Leadership<R: Rt> {
+    pub(crate) node: Node<R>,
+    /// This node's id and which life of it this is.
+    pub(crate) id: u64,
+    pub(crate) incarnation: u64,
+    pub(crate) floor: TokenFloor,
+    pub(crate) limits: Option<Limits>,
+    /// One for each actor that follows the role: a channel with one waiter is deterministic in a simulation.
+    pub(crate) roles: Vec<watch::Sender<Role<R::Instant>>>,
+}
+
+impl<R: Rt> Leadership<R> {
+    pub(crate) async fn run(self) {
+        let mut watched: LeadershipWatch<R, _> = self.node.leadership();
+        while let Some(role) = watched.changed().await {
+            let role = match role {
+                RaftRole::Following { leader } => Role::Following { leader },
+                RaftRole::Leading(elected) => match self.open(elected).await {
+                    Ok(leading) => Role::Leading(leading),
+                    Err(error) => {
+                        tracing::warn!(leadership = %elected.id, %error, "the leadership was not opened");
+                        Role::Following { leader: None }
+                    }
+                },
+            };
+            self.publish(role);
+        }
+        self.publish(Role::Following { leader: None });
+    }
+
+    async fn open(&self, elected: Elected<R::Instant>) -> Result<Leading<R::Instant>, OpenError> {
+        let clock = match elected.anchor {
+            Some(anchor) => ClusterClock::new(anchor.stamp, anchor.applied_at),
+            None => ClusterClock::new(Timestamp::ZERO, R::now()),
+        };
+        let floor = self.floor.at_start::<R>()?;
+        let mut commands = vec![Command::NodeStarted {
+            node: self.id,
+            incarnation: self.incarnation,
+        }];
+        commands.extend(floor.map(|floor| Command::RaiseTokenFloor { floor: floor.token }));
+        commands.extend(self.limits.map(Command::SetLimits));
+        let body = encode(&commands)?;
+        let pending = self.node.propose(clock.at(R::now()), body, elected.id).await?;
+        pending.await?;
+        if let Some(floor) = floor {
+            floor.wait_out::<R>().await;
+        }
+        tracing::info!(leadership = %elected.id, floor = floor.map(|floor| floor.token), "leading");
+        Ok(Leading {
+            id: elected.id,
+            clock,
+        })
+    }
+
+    fn publish(&self, role: Role<R::Instant>) {
+        for follower in &self.roles {
+            follower.send_replace(role);
+        }
+    }
+}
+
+fn encode(commands: &[Command]) -> Result<Bytes, codec::CodecError> {
+    let encoded: Result<Vec<_>, _> = commands.iter().map(EncodedCommand::new).collect();
+    Ok(codec::join(&encoded?))
+}
+
+/// Why a leadership was not opened. Another one may be, here or elsewhere.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    #[error(transparent)]
+    Floor(#[from] FloorError),
+    #[error(transparent)]
+    Codec(#[from] codec::CodecError),
+    #[error(transparent)]
+    Propose(#[from] crate::raft::error::ProposeError),
+}

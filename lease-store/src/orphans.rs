@@ -1,0 +1,101 @@
+//! Grants and waits whose caller is gone: what must be undone, soon and surely.
+//!
+//! A caller leaves in the middle of things (a future is dropped, a socket breaks), so whatever notices it cannot wait.
+//! It leaves a command here, and the proposer takes these first into its next entry. The queue needs no bound of its
+//! own: each entry in it stems from a caller that the store's own bounds admitted, and adds at most one command.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lease_core::machine::codec::EncodedCommand;
+use lease_core::machine::{Command, LeaseKey, Outcome, ReleaseCause};
+use lease_core::{Attachment, FenceToken};
+use tokio::sync::Notify;
+
+/// The commands that undo what nobody waits for any more.
+#[derive(Debug, Default)]
+pub(crate) struct Orphans {
+    commands: Mutex<VecDeque<Undoing>>,
+    added: Notify,
+}
+
+/// One command that undoes something.
+#[derive(Debug, Clone)]
+pub(crate) struct Undoing {
+    /// What to propose.
+    pub(crate) command: EncodedCommand,
+    /// The parked caller whose wait it ends.
+    pub(crate) detaches: Option<Attachment>,
+}
+
+/// What becomes of a grant whose answer could not be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IfUndelivered {
+    /// It stays, for the retry of its request, or since it was no lock.
+    Keep,
+    /// It is released at once: nobody can ever use or release it.
+    Release(LeaseKey),
+}
+
+impl Orphans {
+    /// Undoes a grant if its caller can never learn of it.
+    pub(crate) fn undelivered(&self, outcome: &Outcome, fate: &IfUndelivered) {
+        let (IfUndelivered::Release(key), Some(token)) = (fate, granted_token(outcome)) else {
+            return;
+        };
+        tracing::debug!(lease = %key.name, %token, "releasing a grant whose caller is gone");
+        self.add(
+            &Command::Release {
+                key: key.clone(),
+                token,
+                cause: ReleaseCause::Orphaned,
+            },
+            None,
+        );
+    }
+
+    /// Takes a wait out of its queue, since its caller is gone.
+    pub(crate) fn detach(&self, attachment: Attachment) {
+        self.add(&Command::Detach { attachment }, Some(attachment));
+    }
+
+    /// The next command to propose.
+    pub(crate) fn pop(&self) -> Option<Undoing> {
+        self.lock().pop_front()
+    }
+
+    /// Takes back a command that was surely not applied, or may not have been: each of them may be applied twice.
+    pub(crate) fn again(&self, undoing: Undoing) {
+        self.lock().push_back(undoing);
+        self.added.notify_one();
+    }
+
+    /// Waits until there may be a command.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the next call returns at once if a command came meanwhile.
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
+    }
+
+    fn add(&self, command: &Command, detaches: Option<Attachment>) {
+        match EncodedCommand::new(command) {
+            Ok(command) => self.again(Undoing { command, detaches }),
+            // Its name came through the log before, so it fits an entry.
+            Err(error) => tracing::error!(%error, "a command for an orphan cannot be encoded"),
+        }
+    }
+
+    /// Nothing under this lock can panic half-way, so a poisoned one is as good as a sound one.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Undoing>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these two carry a new token")]
+const fn granted_token(outcome: &Outcome) -> Option<FenceToken> {
+    match outcome {
+        Outcome::Granted { token, .. } | Outcome::Stored { token, .. } => Some(*token),
+        _ => None,
+    }
+}

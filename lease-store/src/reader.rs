@@ -1,0 +1,96 @@
+//! Proves for many readers at once that this node still leads: one ReadIndex for all that wait.
+//!
+//! Owns: the readers of the round being filled. Asks: Raft. Asked by: the store's readers. Stops: when its last handle
+//! is dropped, or nobody tells it the role any more.
+//!
+//! What it hands out is the cluster's time at a moment after the proof. Whoever gets it may look at the machine: all
+//! that was acknowledged before the read was called is applied there.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use lease_core::Timestamp;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::error::StoreError;
+use crate::replica::Node;
+use crate::role::Role;
+use crate::runtime::Rt;
+
+/// Readers of one round at the most; more wait at their callers.
+const MAILBOX_DEPTH: usize = 1_024;
+
+type Reply = oneshot::Sender<Result<Timestamp, StoreError>>;
+
+/// The way to the reader.
+#[derive(Debug, Clone)]
+pub(crate) struct ReaderHandle {
+    mailbox: mpsc::Sender<Reply>,
+}
+
+/// What the reader works with.
+pub(crate) struct Reader<R: Rt> {
+    pub(crate) node: Node<R>,
+    pub(crate) role: watch::Receiver<Role<R::Instant>>,
+}
+
+impl ReaderHandle {
+    /// Waits until all that was acknowledged before is applied here, and answers with the cluster's time after that.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if this node does not lead, or cannot prove that it still does.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is changed.
+    pub(crate) async fn barrier(&self) -> Result<Timestamp, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(reply).await.map_err(|_| StoreError::ShutDown)?;
+        answer.await.unwrap_or(Err(StoreError::ShutDown))
+    }
+}
+
+impl<R: Rt> Reader<R> {
+    /// The handle, and the task to run.
+    pub(crate) fn new(self) -> (ReaderHandle, impl Future<Output = ()> + Send) {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
+        (ReaderHandle { mailbox }, self.run(inbox))
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Reply>) {
+        let mut readers = Vec::with_capacity(MAILBOX_DEPTH);
+        loop {
+            tokio::select! {
+                biased;
+                changed = self.role.changed() => if changed.is_err() { break },
+                asked = inbox.recv_many(&mut readers, MAILBOX_DEPTH) => {
+                    if asked == 0 {
+                        break;
+                    }
+                    let time = self.prove().await;
+                    for reader in readers.drain(..) {
+                        // A reader that is gone needs no answer.
+                        let _ = reader.send(time.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn prove(&self) -> Result<Timestamp, StoreError> {
+        if let Some(failure) = self.node.failure() {
+            return Err(StoreError::Failed(Arc::new(failure)));
+        }
+        let proven = self.node.read_barrier().await;
+        // The clock of the leadership that was proven, not of one before it.
+        let role = *self.role.borrow();
+        match (proven, role.leading()) {
+            (Ok(()), Some(leading)) => Ok(leading.time(R::now())),
+            (proven, _) => {
+                tracing::debug!(?proven, "a read could not be proven");
+                Err(StoreError::Unavailable {
+                    leader: role.leader(),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The commands of Redis's string keys: a key is a lease, and its value names the owner.
+
+use lease_core::machine::{Command, LeaseKey, Outcome, Set, SetCondition, TtlCondition};
+use lease_core::{FenceToken, OwnerId, Ttl};
+
+use super::CallError;
+use super::leases::unexpected;
+use crate::orphans::IfUndelivered;
+use crate::runtime::Rt;
+use crate::store::Store;
+
+/// What `SET` did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// It stored the value.
+    Yes {
+        /// The token under which the key is held now.
+        token: FenceToken,
+        /// The value before, if any.
+        previous: Option<OwnerId>,
+    },
+    /// Its condition did not hold.
+    No {
+        /// The value that stands, if any.
+        current: Option<OwnerId>,
+    },
+}
+
+/// What is left of a key's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TtlAnswer {
+    /// There is no such key.
+    NoKey,
+    /// It has no deadline.
+    NoDeadline,
+    /// Milliseconds.
+    Remaining(u64),
+}
+
+impl<R: Rt> Store<R> {
+    /// Stores a value, as Redis's `SET`.
+    ///
+    /// A key that `NX` took for a caller that is gone before its answer is released; any other `SET` stays, as it
+    /// would with Redis.
+    ///
+    /// # Errors
+    /// [`CallError`] says whether it may have been applied.
+    pub async fn set(&self, set: Set) -> Result<Stored, CallError> {
+        let if_undelivered = match set.condition {
+            SetCondition::IfAbsent => IfUndelivered::Release(set.key.clone()),
+            SetCondition::Always
+            | SetCondition::IfPresent
+            | SetCondition::IfEqual(_)
+            | SetCondition::IfNotEqual(_) => IfUndelivered::Keep,
+        };
+        match self.submit(&Command::Set(set), if_undelivered).await? {
+            Outcome::Stored { token, previous } => Ok(Stored::Yes { token, previous }),
+            Outcome::NotStored { current } => Ok(Stored::No { current }),
+            other => Err(unexpected("SET", other)),
+        }
+    }
+
+    /// The value of a key. Linearizable.
+    ///
+    /// # Errors
+    /// [`CallError`]; nothing was applied.
+    pub async fn value(&self, key: &LeaseKey) -> Result<Option<OwnerId>, CallError> {
+        Ok(self.see(key).await?.map(|seen| seen.lease.owner))
+    }
+
+    /// What is left of a key's time. Linearizable.
+    ///
+    /// # Errors
+    /// [`CallError`]; nothing was applied.
+    pub async fn ttl(&self, key: &LeaseKey) -> Result<TtlAnswer, CallError> {
+        Ok(self.see(key).await?.map_or(TtlAnswer::NoKey, |seen| {
+            seen.remaining_ms()
+                .map_or(TtlAnswer::NoDeadline, TtlAnswer::Remaining)
+        }))
+    }
+
+    /// Ends a key, whoever holds it, and says whether there was one.
+    ///
+    /// # Errors
+    /// [`CallError`] says whether it may have been applied.
+    pub async fn delete(&self, key: LeaseKey) -> Result<bool, CallError> {
+        match self.submit(&Command::Delete { key }, IfUndelivered::Keep).await? {
+            Outcome::Released { .. } => Ok(true),
+            Outcome::NotFound => Ok(false),
+            other => Err(unexpected("DEL", other)),
+        }
+    }
+
+    /// Sets a key's deadline, whoever holds it (`None` takes it away), and says whether it was set.
+    ///
+    /// # Errors
+    /// [`CallError`] says whether it may have been applied.
+    pub async fn set_ttl(
+        &self,
+        key: LeaseKey,
+        ttl: Option<Ttl>,
+        condition: TtlCondition,
+    ) -> Result<bool, CallError> {
+        let command = Command::SetTtl { key, ttl, condition };
+        match self.submit(&command, IfUndelivered::Keep).await? {
+            Outcome::TtlSet => Ok(true),
+            Outcome::NotFound | Outcome::Unchanged => Ok(false),
+            other => Err(unexpected("PEXPIRE", other)),
+        }
+    }
+}

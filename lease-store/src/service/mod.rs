@@ -1,0 +1,10 @@
+//! What clients' commands mean: the protocol's words on one side, the machine's on the other, converted by hand.
+//!
+//! The embedded library and the RESP listener both come through here, so they cannot differ.
+
+mod call_error;
+mod keys;
+mod leases;
+
+pub use call_error::CallError;
+pub use keys::{Stored, TtlAnswer};

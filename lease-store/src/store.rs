@@ -1,0 +1,222 @@
+//! The handle of a running store: what callers may ask, each answer durable before it is given.
+//!
+//! A change goes through the proposer into the log, and its outcome comes from the machine. A read looks at the machine
+//! of this node, after the reader has proven that nothing acknowledged is missing there. It leaves to
+//! [`crate::service`] what a client's command means, and to the listeners how clients arrive.
+
+use std::sync::Arc;
+
+use lease_core::machine::codec::{CodecError, EncodedCommand};
+use lease_core::machine::{Command, LeaseInfo, LeaseKey, LeaseMachine, Outcome, Stats};
+use lease_core::{Attachment, Timestamp};
+use tokio::sync::watch;
+
+use crate::error::StoreError;
+use crate::events::{Events, LeaseEvent};
+use crate::keeper::KeeperHandle;
+use crate::metrics::Metrics;
+use crate::orphans::{IfUndelivered, Orphans};
+use crate::proposer::ProposerHandle;
+use crate::raft::failure::NodeFailure;
+use crate::raft::node::NodeStatus;
+use crate::reader::ReaderHandle;
+use crate::replica::{Node, Replica};
+use crate::role::Role;
+use crate::runtime::{Rt, Tokio};
+use crate::waiters::Waiters;
+
+/// A running store. Clones are handles of the same one.
+pub type LeaseStore = Store<Tokio>;
+
+/// A running store on a given runtime; see [`LeaseStore`].
+#[derive(Debug)]
+pub struct Store<R: Rt> {
+    parts: Arc<Parts<R>>,
+}
+
+/// What a handle reaches.
+#[derive(Debug)]
+pub(crate) struct Parts<R: Rt> {
+    pub(crate) proposer: ProposerHandle,
+    pub(crate) reader: ReaderHandle,
+    pub(crate) replica: Replica,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) orphans: Arc<Orphans>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) node: Node<R>,
+    pub(crate) keeper: KeeperHandle,
+    pub(crate) role: watch::Receiver<Role<R::Instant>>,
+}
+
+/// A lease as of a moment that a read has proven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) lease: LeaseInfo,
+    pub(crate) at: Timestamp,
+}
+
+impl Seen {
+    /// Milliseconds left; `None` without a deadline.
+    pub(crate) fn remaining_ms(&self) -> Option<u64> {
+        (self.lease.deadline != Timestamp::NEVER).then(|| self.lease.deadline.millis_since(self.at))
+    }
+
+    /// Milliseconds since the grant.
+    pub(crate) const fn held_for_ms(&self) -> u64 {
+        self.at.millis_since(self.lease.granted_at)
+    }
+}
+
+/// How often a read looks again after it has ended what was due. Each look finds one more lease that ran out meanwhile,
+/// which takes leases of less than a millisecond.
+const LOOKS_MAX: usize = 16;
+
+impl<R: Rt> Store<R> {
+    pub(crate) fn new(parts: Parts<R>) -> Self {
+        Self {
+            parts: Arc::new(parts),
+        }
+    }
+
+    /// Commits one command and gives its outcome.
+    pub(crate) async fn submit(
+        &self,
+        command: &Command,
+        if_undelivered: IfUndelivered,
+    ) -> Result<Outcome, StoreError> {
+        let command = EncodedCommand::new(command).map_err(too_large)?;
+        self.parts.proposer.propose(command, if_undelivered).await
+    }
+
+    /// Commits a command that may have to wait, and waits with it. `command` is told the caller's attachment.
+    pub(crate) async fn submit_waiting(
+        &self,
+        command: impl FnOnce(Attachment) -> Command,
+        if_undelivered: IfUndelivered,
+    ) -> Result<Outcome, StoreError> {
+        let place = self.parts.waiters.park(if_undelivered.clone());
+        match self.submit(&command(place.attachment()), if_undelivered).await {
+            Ok(Outcome::Queued) => place.answer().await.ok_or(StoreError::Unknown),
+            // Its command may stand in the log yet: leaving without a word would leave a ghost in the queue.
+            Err(error) if error.may_have_applied() => Err(error),
+            answered => {
+                place.leave();
+                answered
+            }
+        }
+    }
+
+    /// The lease of a name, as of a moment after the call.
+    pub(crate) async fn see(&self, key: &LeaseKey) -> Result<Option<Seen>, StoreError> {
+        for _ in 0..LOOKS_MAX {
+            let at = self.parts.reader.barrier().await?;
+            let Some(lease) = self.parts.replica.look(|machine| machine.get(key)) else {
+                return Ok(None);
+            };
+            if lease.deadline > at {
+                return Ok(Some(Seen { lease, at }));
+            }
+            // The end of a lease is decided in the log, never by a reader's clock.
+            self.submit(&Command::Touch { key: key.clone() }, IfUndelivered::Keep)
+                .await?;
+        }
+        Err(StoreError::Unavailable {
+            leader: self.leader(),
+        })
+    }
+
+    /// A look at the whole machine, as of a moment after the call, with all ended that was due at the call.
+    pub(crate) async fn survey<T>(
+        &self,
+        look: impl FnOnce(&LeaseMachine, Timestamp) -> T,
+    ) -> Result<T, StoreError> {
+        let called_at = self.parts.reader.barrier().await?;
+        while self
+            .parts
+            .replica
+            .look(LeaseMachine::next_due)
+            .is_some_and(|due| due <= called_at)
+        {
+            self.submit(&Command::Tick, IfUndelivered::Keep).await?;
+        }
+        let at = self.parts.reader.barrier().await?;
+        Ok(self.parts.replica.look(|machine| look(machine, at)))
+    }
+
+    /// What the machine of this node holds, as of the last entry applied here.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.parts.replica.look(LeaseMachine::stats)
+    }
+
+    /// Callers that wait at this node.
+    #[must_use]
+    pub fn parked_callers(&self) -> usize {
+        self.parts.waiters.len()
+    }
+
+    /// The events of a lease that this node remembers, newest first.
+    #[must_use]
+    pub fn events(&self, key: &LeaseKey, count: usize) -> Vec<LeaseEvent> {
+        self.parts.events.of(key, count)
+    }
+
+    /// Who leads, as far as this node knows.
+    #[must_use]
+    pub fn leader(&self) -> Option<u64> {
+        self.parts.role.borrow().leader()
+    }
+
+    /// Where this node stands.
+    #[must_use]
+    pub fn status(&self) -> NodeStatus {
+        self.parts.node.status()
+    }
+
+    /// Stops the store: nothing is answered any more, and its data directory is free when this returns. Other handles
+    /// answer [`StoreError::ShutDown`]. Dropping the last handle does the same in the background.
+    ///
+    /// # Errors
+    /// The storage failed before, or at the last sync. Nothing that was acknowledged is lost.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the shutdown goes on.
+    pub async fn shutdown(&self) -> Result<(), StoreError> {
+        self.parts.keeper.stop().await.map_err(StoreError::Failed)
+    }
+
+    /// Waits for the failure that makes this node unfit to go on; for ever, if there is none. After it every call is
+    /// answered with [`StoreError::Failed`]: say what happened, and end the process.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: a failure stays.
+    pub async fn failed(&self) -> NodeFailure {
+        self.parts.node.failed().await
+    }
+
+    pub(crate) fn role(&self) -> watch::Receiver<Role<R::Instant>> {
+        self.parts.role.clone()
+    }
+
+    pub(crate) fn orphans(&self) -> &Orphans {
+        &self.parts.orphans
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.parts.metrics
+    }
+}
+
+impl<R: Rt> Clone for Store<R> {
+    fn clone(&self) -> Self {
+        Self {
+            parts: Arc::clone(&self.parts),
+        }
+    }
+}
+
+fn too_large(error: CodecError) -> StoreError {
+    tracing::debug!(%error, "a command does not fit a log entry");
+    StoreError::TooLarge
+}
