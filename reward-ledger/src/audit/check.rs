@@ -1,0 +1,175 @@
+//! What must hold of each row and what it is joined with.
+
+use super::{AuditReport, Expectations, Violation};
+use crate::limits::VIOLATIONS_KEPT_MAX;
+use crate::store::{AttemptEntry, AttemptStanding, ClaimEntry, Entry, LedgerEntry, LedgerLine, OutboxEntry};
+use crate::types::{Authority, PlayerId};
+
+/// Judges rows one at a time and counts.
+pub(super) struct Checker<'a, F> {
+    expectations: &'a [&'a Expectations],
+    found: F,
+    report: AuditReport,
+}
+
+impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
+    pub(super) fn new(expectations: &'a [&'a Expectations], found: F) -> Self {
+        Self {
+            expectations,
+            found,
+            report: AuditReport::default(),
+        }
+    }
+
+    pub(super) fn into_report(self) -> AuditReport {
+        self.report
+    }
+
+    pub(super) fn entry(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Claim(entry) => self.claim(entry),
+            Entry::Ledger(entry) => self.ledger(entry),
+            Entry::Outbox(entry) => self.outbox(entry),
+            Entry::Attempt(entry) => self.attempt(entry),
+            Entry::Unreadable { table, problem } => self.violated(Violation::UnreadableRow {
+                problem: format!("{table:?}: {problem}"),
+            }),
+        }
+    }
+
+    /// One player's sums.
+    pub(super) fn player(&mut self, player: PlayerId, granted: i128, held: i128) {
+        self.report.players += 1;
+        self.report.granted = self.report.granted.saturating_add(held);
+        if granted != held {
+            self.violated(Violation::SumsDiffer {
+                player,
+                granted,
+                held,
+            });
+        }
+    }
+
+    fn claim(&mut self, entry: &ClaimEntry) {
+        let receipt = &entry.receipt;
+        let claim_id = receipt.claim_id();
+        self.report.claims += 1;
+        if entry.player != receipt.player() || entry.event != *receipt.event() {
+            self.violated(Violation::ClaimMisplaced {
+                claim_id,
+                player: entry.player,
+                event: entry.event.clone(),
+            });
+        }
+        let line = LedgerLine {
+            event: receipt.event().as_str().to_owned(),
+            item: receipt.item().as_str().to_owned(),
+            amount: receipt.amount().get(),
+        };
+        match &entry.ledger {
+            None => self.violated(Violation::LedgerRowMissing { claim_id }),
+            Some(stored) if *stored != line => self.violated(Violation::LedgerRowDiffers { claim_id }),
+            Some(_) => {}
+        }
+        match &entry.outbox {
+            None => self.violated(Violation::OutboxRowMissing { claim_id }),
+            Some((player, event)) if *player != receipt.player() || *event != line.event => {
+                self.violated(Violation::OutboxRowDiffers { claim_id });
+            }
+            Some(_) => {}
+        }
+        self.authority(entry);
+        self.amount(entry);
+    }
+
+    fn authority(&mut self, entry: &ClaimEntry) {
+        let fence = match entry.receipt.authority() {
+            Authority::Unfenced => {
+                self.report.unfenced += 1;
+                return;
+            }
+            Authority::Fenced(fence) => fence,
+        };
+        let state = entry.fence.as_ref();
+        let holds = state.is_some_and(|state| {
+            state.last_reset.is_some() || state.seen.is_some_and(|seen| seen >= fence.token)
+        });
+        if !holds {
+            self.violated(Violation::FenceFell {
+                claim_id: entry.receipt.claim_id(),
+                resource: fence.resource.clone(),
+                token: fence.token,
+            });
+        }
+    }
+
+    fn amount(&mut self, entry: &ClaimEntry) {
+        let receipt = &entry.receipt;
+        for expectations in self.expectations {
+            if let Some(expected) = expectations.of(receipt)
+                && expected != receipt.amount()
+            {
+                self.violated(Violation::UnexpectedAmount {
+                    claim_id: receipt.claim_id(),
+                    event: receipt.event().clone(),
+                    granted: receipt.amount(),
+                    expected,
+                });
+            }
+        }
+    }
+
+    fn ledger(&mut self, entry: &LedgerEntry) {
+        match &entry.claim {
+            None => self.violated(Violation::LedgerRowWithoutClaim {
+                player: entry.player,
+                claim_id: entry.claim_id,
+            }),
+            Some(claim) if claim.claim_id() != entry.claim_id => self.violated(Violation::GrantedTwice {
+                player: entry.player,
+                event: entry.line.event.clone(),
+                claim_id: entry.claim_id,
+                other: claim.claim_id(),
+            }),
+            Some(_) => {}
+        }
+    }
+
+    fn outbox(&mut self, entry: &OutboxEntry) {
+        self.report.outbox_rows += 1;
+        let matches = entry
+            .claim
+            .as_ref()
+            .is_some_and(|claim| claim.claim_id() == entry.claim_id);
+        if !matches {
+            self.violated(Violation::OutboxRowWithoutClaim {
+                claim_id: entry.claim_id,
+                player: entry.player,
+                event: entry.event.clone(),
+            });
+        }
+    }
+
+    fn attempt(&mut self, entry: &AttemptEntry) {
+        self.report.attempts += 1;
+        let agrees = entry
+            .claim
+            .as_ref()
+            .is_some_and(|claim| *claim.item() == entry.body.item && claim.amount() == entry.body.amount);
+        if entry.standing == AttemptStanding::Accepted && !agrees {
+            self.violated(Violation::AttemptWithoutClaim {
+                attempt: entry.attempt.clone(),
+                player: entry.body.player,
+                event: entry.body.event.clone(),
+            });
+        }
+    }
+
+    fn violated(&mut self, violation: Violation) {
+        (self.found)(&violation);
+        self.report.violations_found += 1;
+        if self.report.violations.len() < VIOLATIONS_KEPT_MAX {
+            self.report.violations.push(violation);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The audit: walks all rows in bounded steps and names every violated invariant.
+//!
+//! What is wrong with one row is [`check`]'s business, what the tables hold the store's.
+
+mod check;
+mod expectations;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+pub use expectations::Expectations;
+pub use report::{AuditReport, Violation};
+
+use crate::error::StoreError;
+use crate::store::{Cursor, Entry, Store, Table};
+use crate::types::{ClaimId, PlayerId};
+use check::Checker;
+
+/// Audits `store`, handing each violation to `found`.
+pub(crate) async fn audit(
+    store: &dyn Store,
+    expectations: &[&Expectations],
+    found: impl FnMut(&Violation),
+) -> Result<AuditReport, StoreError> {
+    let upto = store.last_claim().await?;
+    let mut checker = Checker::new(expectations, found);
+    walk_players(store, upto, &mut checker).await?;
+    for table in [Table::Outbox, Table::Attempts] {
+        let mut walk = Walk::new(store, table);
+        while let Some(entry) = walk.next().await? {
+            checker.entry(&entry);
+        }
+    }
+    Ok(checker.into_report())
+}
+
+/// Walks claims and ledger rows side by side, both in the order of players, so that each player's sums are compared
+/// without keeping any other's. Sums leave out what was granted after the audit began.
+async fn walk_players<F: FnMut(&Violation)>(
+    store: &dyn Store,
+    upto: ClaimId,
+    checker: &mut Checker<'_, F>,
+) -> Result<(), StoreError> {
+    let mut claims = Walk::new(store, Table::Claims);
+    let mut ledger = Walk::new(store, Table::Ledger);
+    loop {
+        let (claimant, holder) = (claims.player(checker).await?, ledger.player(checker).await?);
+        let Some(player) = claimant.into_iter().chain(holder).min() else {
+            return Ok(());
+        };
+        let granted = sum_player(&mut claims, player, upto, checker).await?;
+        let held = sum_player(&mut ledger, player, upto, checker).await?;
+        checker.player(player, granted, held);
+    }
+}
+
+/// Checks the rows of one player and adds up their amounts.
+async fn sum_player<F: FnMut(&Violation)>(
+    walk: &mut Walk<'_>,
+    player: PlayerId,
+    upto: ClaimId,
+    checker: &mut Checker<'_, F>,
+) -> Result<i128, StoreError> {
+    let mut sum = 0_i128;
+    while walk.player(checker).await? == Some(player) {
+        let Some(entry) = walk.next().await? else {
+            break;
+        };
+        checker.entry(&entry);
+        let (claim_id, amount) = match &entry {
+            Entry::Claim(claim) => (claim.receipt.claim_id(), claim.receipt.amount().get()),
+            Entry::Ledger(row) => (row.claim_id, row.line.amount),
+            Entry::Outbox(_) | Entry::Attempt(_) | Entry::Unreadable { .. } => continue,
+        };
+        if claim_id <= upto {
+            sum = sum.saturating_add(i128::from(amount));
+        }
+    }
+    Ok(sum)
+}
+
+/// Goes through one table, a page at a time.
+struct Walk<'a> {
+    store: &'a dyn Store,
+    table: Table,
+    read: VecDeque<Entry>,
+    from: From,
+}
+
+/// Where the next page starts.
+enum From {
+    Start,
+    After(Cursor),
+    End,
+}
+
+impl<'a> Walk<'a> {
+    const fn new(store: &'a dyn Store, table: Table) -> Self {
+        Self {
+            store,
+            table,
+            read: VecDeque::new(),
+            from: From::Start,
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Entry>, StoreError> {
+        self.fill().await?;
+        Ok(self.read.pop_front())
+    }
+
+    /// Whose the next row is. Rows that do not read back belong to nobody: they are checked and left behind.
+    async fn player<F: FnMut(&Violation)>(
+        &mut self,
+        checker: &mut Checker<'_, F>,
+    ) -> Result<Option<PlayerId>, StoreError> {
+        loop {
+            self.fill().await?;
+            match self.read.front().map(Entry::player) {
+                None => return Ok(None),
+                Some(Some(player)) => return Ok(Some(player)),
+                Some(None) => {
+                    if let Some(entry) = self.read.pop_front() {
+                        checker.entry(&entry);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn fill(&mut self) -> Result<(), StoreError> {
+        while self.read.is_empty() {
+            match self.read_on().await? {
+                Some(page) => self.read.extend(page),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_on(&mut self) -> Result<Option<Vec<Entry>>, StoreError> {
+        let after = match &self.from {
+            From::Start => None,
+            From::After(cursor) => Some(cursor.clone()),
+            From::End => return Ok(None),
+        };
+        let page = self.store.page(self.table, after).await?;
+        self.from = page.next.map_or(From::End, From::After);
+        Ok(Some(page.entries))
+    }
+}

@@ -1,0 +1,186 @@
+//! The store that forgets: for tests, and for trying things out.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Bound;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lease_core::LeaseName;
+use tokio::sync::watch;
+
+use super::rows::{Row, Rows, scan_start};
+use super::transaction::{Transaction, read_fence_state, read_head, read_receipt};
+use super::{ClaimRequest, Cursor, Health, Page, ResetRequest, Sealed, Store, StoreFuture, Table, pages};
+use crate::core::{ClaimOutcome, Protections};
+use crate::error::{Certainty, StorageFailure, StoreError};
+use crate::event_id::RewardEventId;
+use crate::limits::MEMORY_ROWS_MAX;
+use crate::types::{ClaimId, FenceState, PlayerId, Receipt};
+
+/// Keeps claims in memory and loses them with the process. Every other rule holds as in the other stores.
+#[derive(Debug)]
+pub struct MemoryStore {
+    rows: Mutex<MemoryRows>,
+    rows_max: usize,
+    protections: Protections,
+    health: watch::Sender<Health>,
+}
+
+impl MemoryStore {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(Protections::ALL)
+    }
+
+    /// An empty one, for a negative control.
+    #[cfg(any(test, feature = "test-util"))]
+    #[must_use]
+    pub fn with_protections(protections: Protections) -> Self {
+        Self::with(protections)
+    }
+
+    /// It holds no more than this many rows, about five a claim; 20 million unless said.
+    ///
+    /// Too small: claims are refused as full. Too large: the process runs out of memory first.
+    #[must_use]
+    pub const fn rows_max(mut self, rows_max: usize) -> Self {
+        self.rows_max = rows_max;
+        self
+    }
+
+    fn with(protections: Protections) -> Self {
+        Self {
+            rows: Mutex::default(),
+            rows_max: MEMORY_ROWS_MAX,
+            protections,
+            health: watch::Sender::new(Health::Serving),
+        }
+    }
+
+    /// Runs one transaction. It does not wait, so a caller that goes away cannot cut it short.
+    fn write<T>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_, MemoryRows>) -> Result<T, StorageFailure>,
+    ) -> Result<T, StoreError> {
+        let mut rows = self.open_rows()?;
+        let mut transaction = Transaction::begin(&*rows, self.protections).map_err(stopped)?;
+        let answer = work(&mut transaction).map_err(stopped)?;
+        let Some((writes, _)) = transaction.finish().map_err(stopped)? else {
+            return Ok(answer);
+        };
+        if rows.0.len().saturating_add(writes.len()) > self.rows_max {
+            return Err(StoreError::Full {
+                rows_max: self.rows_max,
+            });
+        }
+        for (key, value) in writes {
+            match value {
+                Some(value) => rows.0.insert(key, value),
+                None => rows.0.remove(&key),
+            };
+        }
+        Ok(answer)
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&MemoryRows) -> Result<T, StorageFailure>) -> Result<T, StoreError> {
+        work(&*self.open_rows()?).map_err(stopped)
+    }
+
+    fn open_rows(&self) -> Result<MutexGuard<'_, MemoryRows>, StoreError> {
+        match *self.health.borrow() {
+            Health::Closed => Err(StoreError::Closed),
+            // Rows are changed only after everything that can panic.
+            Health::Serving | Health::Stalled | Health::Stopped(_) => {
+                Ok(self.rows.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn stopped(failure: StorageFailure) -> StoreError {
+    StoreError::Stopped {
+        certainty: Certainty::NotApplied,
+        failure: failure.into(),
+    }
+}
+
+fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> StoreFuture<'a, T> {
+    Box::pin(std::future::ready(answer))
+}
+
+impl Sealed for MemoryStore {}
+
+impl Store for MemoryStore {
+    fn claim(&self, request: ClaimRequest) -> StoreFuture<'_, ClaimOutcome> {
+        ready(self.write(|transaction| {
+            transaction.forget_refusals(request.forget_before)?;
+            transaction.claim(&request)
+        }))
+    }
+
+    fn receipt(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<Receipt>> {
+        ready(self.read(|rows| read_receipt(rows, player, &event)))
+    }
+
+    fn fence(&self, resource: LeaseName) -> StoreFuture<'_, Option<FenceState>> {
+        ready(self.read(|rows| read_fence_state(rows, &resource)))
+    }
+
+    fn reset_fence(&self, request: ResetRequest) -> StoreFuture<'_, FenceState> {
+        ready(self.write(|transaction| transaction.reset_fence(&request)))
+    }
+
+    fn last_claim(&self) -> StoreFuture<'_, ClaimId> {
+        ready(self.read(|rows| Ok(ClaimId::new(read_head(rows)?.last_claim))))
+    }
+
+    fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {
+        ready(self.read(|rows| pages::page(rows, table, after.as_ref())))
+    }
+
+    fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+
+    fn ended(&self) -> Pin<Box<dyn Future<Output = Health> + Send + '_>> {
+        let mut health = self.health.subscribe();
+        Box::pin(async move {
+            match health.wait_for(|health| matches!(health, Health::Closed)).await {
+                Ok(health) => health.clone(),
+                Err(_) => Health::Closed,
+            }
+        })
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        self.health.send_replace(Health::Closed);
+        ready(Ok(()))
+    }
+}
+
+#[derive(Debug, Default)]
+struct MemoryRows(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Rows for MemoryRows {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageFailure> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn scan(&self, prefix: &[u8], after: Option<&[u8]>, rows_max: usize) -> Result<Vec<Row>, StorageFailure> {
+        Ok(self
+            .0
+            .range::<[u8], _>((scan_start(prefix, after), Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(prefix))
+            .take(rows_max)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect())
+    }
+}

@@ -1,0 +1,115 @@
+//! The embedded store: one process, one directory, one writer.
+//!
+//! ```text
+//! Ledger clones ──claim, read──▶ writer (a thread; a mailbox is one group, one batch, one barrier) ──▶ files
+//!        ▲                         │ progress                 ▲
+//!        └──────── health ─────────┴──────▶ watchdog (a thread)│
+//! ```
+//! The writer is the only one who touches the database, reads included: a row is visible to readers before it is
+//! durable, and what readers are told must be durable.
+
+mod barrier;
+mod config;
+#[cfg(test)]
+mod crash_tests;
+mod directory;
+mod hook;
+mod progress;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod watchdog;
+mod witness;
+mod writer;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use lease_core::LeaseName;
+
+pub use config::{SledConfig, SledConfigBuilder};
+pub use progress::Stage;
+
+use super::{ClaimRequest, Cursor, Health, Page, ResetRequest, Sealed, Store, StoreFuture, Table};
+use crate::core::ClaimOutcome;
+use crate::error::OpenError;
+use crate::event_id::RewardEventId;
+use crate::types::{ClaimId, FenceState, PlayerId, Receipt};
+use writer::{Message, WriterHandle};
+
+/// Keeps claims in a directory of this process, on sled, behind a durability barrier of its own.
+///
+/// The directory holds `sled/` (the database), `lock` (who has it open) and `witness` (how far it had come, to notice a
+/// log that was cut short).
+#[derive(Debug)]
+pub struct SledStore {
+    writer: WriterHandle,
+}
+
+impl SledStore {
+    /// Opens the ledger in `dir`, making it if there is none. Blocks while it recovers.
+    ///
+    /// # Errors
+    /// [`OpenError`]: open elsewhere, not readable, corrupt, cut short, of another format. No claim was applied.
+    pub fn open(dir: impl Into<PathBuf>) -> Result<Self, OpenError> {
+        Self::open_with(SledConfig::of(dir.into()))
+    }
+
+    /// As [`SledStore::open`], configured otherwise.
+    ///
+    /// # Errors
+    /// As [`SledStore::open`].
+    pub fn open_with(config: SledConfig) -> Result<Self, OpenError> {
+        let opened = directory::open(&config)?;
+        let writer = writer::spawn(opened, &config)?;
+        Ok(Self { writer })
+    }
+}
+
+impl Sealed for SledStore {}
+
+impl Store for SledStore {
+    fn claim(&self, request: ClaimRequest) -> StoreFuture<'_, ClaimOutcome> {
+        let request = Box::new(request);
+        Box::pin(self.writer.ask(|reply| Message::Claim { request, reply }))
+    }
+
+    fn receipt(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<Receipt>> {
+        Box::pin(
+            self.writer
+                .ask(move |reply| Message::Receipt { player, event, reply }),
+        )
+    }
+
+    fn fence(&self, resource: LeaseName) -> StoreFuture<'_, Option<FenceState>> {
+        Box::pin(self.writer.ask(|reply| Message::Fence { resource, reply }))
+    }
+
+    fn reset_fence(&self, request: ResetRequest) -> StoreFuture<'_, FenceState> {
+        Box::pin(self.writer.ask(|reply| Message::ResetFence { request, reply }))
+    }
+
+    fn last_claim(&self) -> StoreFuture<'_, ClaimId> {
+        Box::pin(self.writer.ask(|reply| Message::LastClaim { reply }))
+    }
+
+    fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {
+        Box::pin(
+            self.writer
+                .ask(move |reply| Message::Page { table, after, reply }),
+        )
+    }
+
+    fn health(&self) -> Health {
+        self.writer.health()
+    }
+
+    fn ended(&self) -> Pin<Box<dyn Future<Output = Health> + Send + '_>> {
+        Box::pin(self.writer.ended())
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.writer.close())
+    }
+}

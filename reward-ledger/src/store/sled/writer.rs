@@ -1,0 +1,436 @@
+//! The writer: the one thread that touches the database.
+//!
+//! Owns the database, its barrier, witness and lock. Asks nobody. Asked by [`WriterHandle`]s. It drains its mailbox
+//! into one group, decides the requests one after another, each on top of those before it, writes the group as one batch,
+//! passes one barrier, and only then answers, replays and reads too. It stops when the last handle is gone, when it is told to
+//! close, and at the first storage error, after which nothing is answered any more.
+
+use std::io;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use lease_core::LeaseName;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::directory::{Opened, panic_text};
+use super::hook::Hook;
+use super::progress::Progress;
+use super::rows::SledRows;
+use super::watchdog::Leash;
+use super::{SledConfig, Stage, watchdog};
+use crate::core::{ClaimOutcome, Protection, Protections};
+use crate::error::{Certainty, OpenError, StorageFailure, StoreError};
+use crate::event_id::RewardEventId;
+use crate::limits::GROUP_REQUESTS_MAX;
+use crate::store::transaction::{Transaction, read_fence_state, read_receipt};
+use crate::store::{ClaimRequest, Cursor, Health, Page, ResetRequest, Table, pages};
+use crate::types::{ClaimId, FenceState, PlayerId, Receipt, UnixMillis};
+
+/// Requests that wait at the most: two full groups, one to fill while the other is written. Past that, callers wait.
+const MAILBOX_DEPTH: usize = 2 * GROUP_REQUESTS_MAX;
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What the writer can be asked.
+#[derive(Debug)]
+pub(super) enum Message {
+    Claim {
+        request: Box<ClaimRequest>,
+        reply: Reply<ClaimOutcome>,
+    },
+    Receipt {
+        player: PlayerId,
+        event: RewardEventId,
+        reply: Reply<Option<Receipt>>,
+    },
+    Fence {
+        resource: LeaseName,
+        reply: Reply<Option<FenceState>>,
+    },
+    ResetFence {
+        request: ResetRequest,
+        reply: Reply<FenceState>,
+    },
+    LastClaim {
+        reply: Reply<ClaimId>,
+    },
+    Page {
+        table: Table,
+        after: Option<Cursor>,
+        reply: Reply<Page>,
+    },
+    Close {
+        reply: Reply<()>,
+    },
+}
+
+/// Asks the writer.
+#[derive(Debug)]
+pub(super) struct WriterHandle {
+    mailbox: mpsc::Sender<Message>,
+    health: watch::Receiver<Health>,
+}
+
+impl WriterHandle {
+    pub(super) async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, StoreError> {
+        let (reply, mut answer) = oneshot::channel();
+        let mut health = self.health.clone();
+        tokio::select! {
+            biased;
+            error = trouble(&mut health, Certainty::NotApplied) => return Err(error),
+            sent = self.mailbox.send(message(reply)) => if sent.is_err() {
+                return Err(trouble(&mut health, Certainty::NotApplied).await);
+            },
+        }
+        tokio::select! {
+            biased;
+            answered = &mut answer => match answered {
+                Ok(answer) => answer,
+                Err(_) => Err(trouble(&mut health, Certainty::Unknown).await),
+            },
+            error = trouble(&mut health, Certainty::Unknown) => Err(error),
+        }
+    }
+
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
+        match self.ask(|reply| Message::Close { reply }).await {
+            Ok(()) | Err(StoreError::Closed) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.health.borrow().clone()
+    }
+
+    pub(super) async fn ended(&self) -> Health {
+        let mut health = self.health.clone();
+        match health
+            .wait_for(|health| matches!(health, Health::Stopped(_) | Health::Closed))
+            .await
+        {
+            Ok(health) => health.clone(),
+            Err(_) => self.health(),
+        }
+    }
+}
+
+/// Waits until the writer does not serve, and says why not.
+async fn trouble(health: &mut watch::Receiver<Health>, certainty: Certainty) -> StoreError {
+    let health = match health.wait_for(|health| !matches!(health, Health::Serving)).await {
+        Ok(health) => health.clone(),
+        // Both of its writers are gone, and neither left a word: threads that were killed.
+        Err(_) => Health::Stopped(Arc::new(StorageFailure::WriterDied)),
+    };
+    match health {
+        Health::Serving | Health::Stalled => StoreError::Stalled { certainty },
+        Health::Stopped(failure) => StoreError::Stopped { certainty, failure },
+        Health::Closed => StoreError::Closed,
+    }
+}
+
+/// An answer that waits for the barrier.
+type Answer = Box<dyn FnOnce()>;
+
+struct Writer {
+    database: Database,
+    protections: Protections,
+    progress: Arc<Progress>,
+    hook: Hook,
+    health: LastWord,
+    _watchdog: Leash,
+}
+
+/// The open directory; let go of only on purpose.
+struct Database(Option<Opened>);
+
+impl Drop for Database {
+    /// After a storage error or a panic sled must not be dropped: it would flush and sync again.
+    fn drop(&mut self) {
+        mem::forget(self.0.take());
+    }
+}
+
+/// Tells everybody when the writer ends in another way than it meant to.
+struct LastWord(watch::Sender<Health>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.end(Health::Stopped(Arc::new(StorageFailure::WriterDied)));
+    }
+}
+
+impl LastWord {
+    /// The first end counts.
+    fn end(&self, end: Health) {
+        self.0.send_if_modified(|health| {
+            let open = matches!(health, Health::Serving | Health::Stalled);
+            if open {
+                *health = end;
+            }
+            open
+        });
+    }
+}
+
+pub(super) fn spawn(opened: Opened, config: &SledConfig) -> Result<WriterHandle, OpenError> {
+    let no_thread = |source: io::Error| OpenError::Files {
+        dir: config.dir().to_owned(),
+        action: "start a thread for the ledger",
+        source: source.into(),
+    };
+    let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
+    let (health, watched) = watch::channel(Health::Serving);
+    let progress = Arc::new(Progress::new());
+    let watchdog = watchdog::spawn(
+        Arc::clone(&progress),
+        health.clone(),
+        opened.rows.db(),
+        config.stuck_after(),
+    )
+    .map_err(no_thread)?;
+    let writer = Writer {
+        database: Database(Some(opened)),
+        protections: config.protections(),
+        progress,
+        hook: config.hook(),
+        health: LastWord(health),
+        _watchdog: watchdog,
+    };
+    thread::Builder::new()
+        .name("ledger-writer".to_owned())
+        .spawn(move || writer.run(inbox))
+        .map_err(no_thread)?;
+    Ok(WriterHandle {
+        mailbox,
+        health: watched,
+    })
+}
+
+impl Writer {
+    fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
+        loop {
+            let (group, close) = collect(&mut inbox);
+            if !group.is_empty()
+                && let Err(failure) = self.on_group(group)
+            {
+                return self.stop(failure, inbox);
+            }
+            match close {
+                Close::No => {}
+                Close::Asked(reply) => return self.close(Some(reply), inbox),
+                Close::Abandoned => return self.close(None, inbox),
+            }
+        }
+    }
+
+    /// Decides, writes, makes durable, answers. On an error the answers are dropped: what became of them is unknown.
+    fn on_group(&mut self, group: Vec<Message>) -> Result<(), StorageFailure> {
+        let (progress, hook) = (Arc::clone(&self.progress), self.hook.clone());
+        let enter = |stage| {
+            progress.enter(stage);
+            hook.at(stage).map_err(|source| StorageFailure::Files {
+                action: "pass a stage",
+                source: source.into(),
+            })
+        };
+        let Some(opened) = &mut self.database.0 else {
+            return Err(StorageFailure::WriterDied);
+        };
+        enter(Stage::Deciding)?;
+        let mut transaction = Transaction::begin(&opened.rows, self.protections)?;
+        if let Some(before) = group.iter().filter_map(Message::forget_before).max() {
+            transaction.forget_refusals(before)?;
+        }
+        let mut answers: Vec<Answer> = Vec::with_capacity(group.len());
+        for message in group {
+            if let Some(answer) = serve(message, &mut transaction)? {
+                answers.push(answer);
+            }
+        }
+        if let Some((writes, commit)) = transaction.finish()? {
+            enter(Stage::Applying)?;
+            opened.rows.apply(writes)?;
+            if self.protections.are_with(Protection::DurabilityBarrier) {
+                opened.barrier.wait(opened.rows.db(), &enter)?;
+            }
+            enter(Stage::Answering)?;
+            opened
+                .witness
+                .note(commit)
+                .map_err(|source| StorageFailure::Files {
+                    action: "write the witness",
+                    source: source.into(),
+                })?;
+        }
+        for answer in answers {
+            answer();
+        }
+        progress.enter(Stage::Idle);
+        Ok(())
+    }
+
+    /// The first storage error: nothing is answered any more, and no file is touched again.
+    fn stop(self, failure: StorageFailure, mut inbox: mpsc::Receiver<Message>) {
+        tracing::error!(error = ?failure, "the ledger stops at a storage error; stop this process");
+        let failure = Arc::new(failure);
+        self.health.end(Health::Stopped(Arc::clone(&failure)));
+        inbox.close();
+        while let Ok(message) = inbox.try_recv() {
+            message.refuse(StoreError::Stopped {
+                certainty: Certainty::NotApplied,
+                failure: Arc::clone(&failure),
+            });
+        }
+    }
+
+    /// Lets go of the files, then says so.
+    fn close(mut self, reply: Option<Reply<()>>, mut inbox: mpsc::Receiver<Message>) {
+        self.progress.enter(Stage::Closing);
+        inbox.close();
+        let closed = match self.database.0.take() {
+            Some(opened) => release(opened),
+            None => Ok(()),
+        };
+        self.progress.enter(Stage::Idle);
+        let answer = match closed {
+            Ok(()) => {
+                self.health.end(Health::Closed);
+                Ok(())
+            }
+            Err(failure) => {
+                tracing::error!(error = ?failure, "the ledger did not close cleanly");
+                let failure = Arc::new(failure);
+                self.health.end(Health::Stopped(Arc::clone(&failure)));
+                Err(StoreError::Stopped {
+                    certainty: Certainty::NotApplied,
+                    failure,
+                })
+            }
+        };
+        while let Ok(message) = inbox.try_recv() {
+            message.refuse(StoreError::Closed);
+        }
+        if let Some(reply) = reply {
+            // The caller may have gone; the ledger is closed all the same.
+            let _gone = reply.send(answer);
+        }
+    }
+}
+
+/// Closes the database; all of it was made durable before it was answered for. sled panics where its last sync fails.
+fn release(opened: Opened) -> Result<(), StorageFailure> {
+    let Opened {
+        rows,
+        barrier,
+        witness,
+        lock,
+    } = opened;
+    let synced = witness.sync();
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(rows.into_db())));
+    drop(barrier);
+    drop(lock);
+    dropped.map_err(|panic| StorageFailure::Files {
+        action: "close the database",
+        source: panic_text(&*panic).into(),
+    })?;
+    synced.map_err(|source| StorageFailure::Files {
+        action: "sync the witness",
+        source: source.into(),
+    })
+}
+
+/// Why the writer should close after a group.
+enum Close {
+    No,
+    Asked(Reply<()>),
+    /// The last handle is gone.
+    Abandoned,
+}
+
+/// Waits for a first request and takes what else is there.
+fn collect(inbox: &mut mpsc::Receiver<Message>) -> (Vec<Message>, Close) {
+    let mut group = Vec::new();
+    let mut next = inbox.blocking_recv();
+    loop {
+        match next {
+            None => return (group, Close::Abandoned),
+            Some(Message::Close { reply }) => return (group, Close::Asked(reply)),
+            Some(message) => group.push(message),
+        }
+        if group.len() == GROUP_REQUESTS_MAX {
+            return (group, Close::No);
+        }
+        next = match inbox.try_recv() {
+            Ok(message) => Some(message),
+            Err(_) => return (group, Close::No),
+        };
+    }
+}
+
+/// Answers one request on top of the ones before it; the answer is held back. A caller that is gone is not served.
+fn serve(
+    message: Message,
+    transaction: &mut Transaction<'_, SledRows>,
+) -> Result<Option<Answer>, StorageFailure> {
+    match message {
+        Message::Claim { reply, .. } if reply.is_closed() => Ok(None),
+        Message::Claim { request, reply } => {
+            let outcome = transaction.claim(&request)?;
+            Ok(Some(hold(reply, outcome)))
+        }
+        Message::ResetFence { reply, .. } if reply.is_closed() => Ok(None),
+        Message::ResetFence { request, reply } => Ok(Some(hold(reply, transaction.reset_fence(&request)?))),
+        Message::Receipt { player, event, reply } => Ok(Some(hold(
+            reply,
+            read_receipt(transaction.rows(), player, &event)?,
+        ))),
+        Message::Fence { resource, reply } => Ok(Some(hold(
+            reply,
+            read_fence_state(transaction.rows(), &resource)?,
+        ))),
+        Message::LastClaim { reply } => Ok(Some(hold(reply, transaction.last_claim()))),
+        Message::Page { table, after, reply } => Ok(Some(hold(
+            reply,
+            pages::page(transaction.rows(), table, after.as_ref())?,
+        ))),
+        // `collect` keeps it apart.
+        Message::Close { reply } => Ok(Some(hold(reply, ()))),
+    }
+}
+
+fn hold<T: Send + 'static>(reply: Reply<T>, value: T) -> Answer {
+    Box::new(move || {
+        // A caller that is gone asks again, or never.
+        let _gone = reply.send(Ok(value));
+    })
+}
+
+impl Message {
+    fn forget_before(&self) -> Option<UnixMillis> {
+        match self {
+            Self::Claim { request, .. } => Some(request.forget_before),
+            Self::Receipt { .. }
+            | Self::Fence { .. }
+            | Self::ResetFence { .. }
+            | Self::LastClaim { .. }
+            | Self::Page { .. }
+            | Self::Close { .. } => None,
+        }
+    }
+
+    fn refuse(self, error: StoreError) {
+        // A caller that is gone needs no answer.
+        let _gone = match self {
+            Self::Claim { reply, .. } => reply.send(Err(error)).is_err(),
+            Self::Receipt { reply, .. } => reply.send(Err(error)).is_err(),
+            Self::Fence { reply, .. } => reply.send(Err(error)).is_err(),
+            Self::ResetFence { reply, .. } => reply.send(Err(error)).is_err(),
+            Self::LastClaim { reply } => reply.send(Err(error)).is_err(),
+            Self::Page { reply, .. } => reply.send(Err(error)).is_err(),
+            Self::Close { reply } => reply.send(Err(error)).is_err(),
+        };
+    }
+}
