@@ -123,11 +123,16 @@ impl LeaseMachine {
         }
     }
 
-    /// Forgets requests and endings whose time of memory is over.
-    fn prune(&mut self) {
+    /// Drops the oldest endings above their bounds.
+    pub(super) fn bound_endings(&mut self) {
         let endings_max = usize::try_from(self.limits.endings_max).unwrap_or(usize::MAX);
         self.endings
             .prune_to(endings_max, ENDINGS_BYTES_MAX, PRUNE_RECORDS_MAX);
+    }
+
+    /// Forgets requests and endings whose time of memory is over.
+    fn prune(&mut self) {
+        self.bound_endings();
         let Some(horizon) = self.now.as_millis().checked_sub(self.limits.request_memory_ms) else {
             return;
         };

@@ -96,6 +96,7 @@ impl LeaseMachine {
         }
         self.endings
             .record(key.clone(), hold.token, reason.clone(), self.now);
+        self.bound_endings();
         effects.push(Effect::Ended {
             key,
             owner: hold.owner,

@@ -30,6 +30,8 @@ mod redis;
 mod requests;
 mod slab;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod token;
 mod waits;
 

@@ -87,8 +87,8 @@ impl LeaseMachine {
         self.info(self.leases.find(key)?)
     }
 
-    /// The leases of one database whose names start with `prefix`, from `cursor` on (0 at first): at most `count`, and
-    /// fewer where [`LIST_RECORDS_MAX`] records hold no more.
+    /// The leases of one database whose names start with `prefix`, from `cursor` on (0 at first): at most `count`, at
+    /// least one so that each page gets on, and fewer where [`LIST_RECORDS_MAX`] records hold no more.
     ///
     /// A lease that is held all the while is listed exactly once as long as the cursor stays with one node.
     #[must_use]
@@ -97,7 +97,7 @@ impl LeaseMachine {
         let stop = cursor.saturating_add(LIST_RECORDS_MAX).min(end);
         let mut leases = Vec::new();
         let mut next = cursor;
-        while next < stop && leases.len() < count {
+        while next < stop && leases.len() < count.max(1) {
             let slot = Slot::from_index(next);
             next = next.saturating_add(1);
             let listed = self.leases.get(slot).is_some_and(|record| {
