@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -362,9 +363,6 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
                 .await
                 .map_err(|error| refused(error.to_string()))?;
         }
-        if let (Storage::Directory(dir), true) = (&config.storage, self.shared.log.vote().is_some()) {
-            dir.mark_member()?;
-        }
         Ok(())
     }
 
@@ -526,7 +524,9 @@ async fn open_storage<R: Rt>(
     let folder = dir.snapshots();
     let opened = R::run_blocking(move || SnapshotStore::in_folder(folder)).await;
     let snapshots = opened.map_err(|source| StartError::Thread { source })??;
-    let log = LogStore::on_disk(dir.log(), failure.clone()).await?;
+    let member = dir.clone();
+    let mark_member = Arc::new(move || member.mark_member().map_err(io::Error::other));
+    let log = LogStore::on_disk(dir.log(), mark_member, failure.clone()).await?;
     let lost = match (log.vote(), log.purged(), snapshots.current()) {
         (None, _, current) if dir.is_member() || current.is_some() => {
             Some(StartError::LogLost { dir: dir.log() })

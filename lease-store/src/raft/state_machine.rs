@@ -100,6 +100,7 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
         self.around
             .applied
             .store(next_index(Some(&log_id)), Ordering::Release);
+        self.ask_for_snapshot();
         Ok(outcome)
     }
 

@@ -23,6 +23,7 @@ use openraft::{LogState, OptionalSend, RaftLogReader};
 use tokio::sync::{mpsc, oneshot};
 
 use self::window::{Ends, Found, Window};
+use self::writer::MarkMember;
 pub use self::writer::OpenLogError;
 use self::writer::{Done, Message};
 use super::failure::FirstFailure;
@@ -59,12 +60,16 @@ impl LogStore {
         }
     }
 
-    /// Opens the log in `dir`, which exists.
+    /// Opens the log in `dir`, which exists. `mark_member` is called, off the runtime, before a vote is given.
     ///
     /// # Errors
     /// It is damaged or cannot be opened.
-    pub(super) async fn on_disk(dir: PathBuf, failure: FirstFailure) -> Result<Self, OpenLogError> {
-        let (mailbox, ends) = writer::spawn(dir, failure).await?;
+    pub(super) async fn on_disk(
+        dir: PathBuf,
+        mark_member: MarkMember,
+        failure: FirstFailure,
+    ) -> Result<Self, OpenLogError> {
+        let (mailbox, ends) = writer::spawn(dir, mark_member, failure).await?;
         Ok(Self {
             window: Arc::new(Mutex::new(Window::new(ends, WINDOW_BYTES_MAX))),
             backing: Backing::Disk(mailbox),

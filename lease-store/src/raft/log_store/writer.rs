@@ -131,6 +131,10 @@ impl raft_log::Types for LogTypes {
     }
 }
 
+/// Remembers outside of the log that this node has voted. It also keeps the folder locked for as long as the thread
+/// lives.
+pub(super) type MarkMember = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+
 /// Why the log cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -165,6 +169,7 @@ pub enum OpenLogError {
 /// The log is damaged or cannot be opened; nothing was changed but a torn tail that was never acknowledged.
 pub(super) async fn spawn(
     dir: PathBuf,
+    mark_member: MarkMember,
     failure: FirstFailure,
 ) -> Result<(mpsc::Sender<Message>, Ends), OpenLogError> {
     let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
@@ -182,12 +187,17 @@ pub(super) async fn spawn(
                     log,
                     failure,
                     poisoned: None,
+                    mark_member,
                 };
                 if opened.send(Ok(ends)).is_ok() {
                     writer.run(inbox);
                 }
             }
-            Err(error) => drop(opened.send(Err(error))),
+            Err(error) => {
+                // Lets the folder go before the answer.
+                drop(mark_member);
+                drop(opened.send(Err(error)));
+            }
         }
         drop(guard);
     });
@@ -242,6 +252,8 @@ struct Writer {
     log: RaftLog<LogTypes>,
     failure: FirstFailure,
     poisoned: Option<(io::ErrorKind, String)>,
+    /// After the log, so that the folder stays locked until that is closed.
+    mark_member: MarkMember,
 }
 
 impl Writer {
@@ -284,7 +296,15 @@ impl Writer {
     }
 
     fn on_save_vote(&mut self, vote: Vote, reply: Answer<()>) {
-        let reply = answer(reply).watched("syncing a vote", self.failure.clone());
+        let mark_member = Arc::clone(&self.mark_member);
+        let failure = self.failure.clone();
+        let marked = Done::new(move |synced| {
+            let marked = synced
+                .and_then(|()| mark_member().map_err(|error| note(&failure, "marking a member", error)));
+            // Whoever asked is gone if this fails to arrive.
+            let _ = reply.send(marked);
+        });
+        let reply = marked.watched("syncing a vote", self.failure.clone());
         let written = self.attempt("writing a vote", |log| log.save_vote(VoteFrame(vote)).map(drop));
         self.sync(written, reply);
     }
@@ -333,8 +353,9 @@ impl Writer {
             )?;
             wait.recv().map_err(io::Error::other)?
         });
-        // The lock on the folder goes with the log, so it must be gone before the answer.
+        // The locks go with the log and the mark, so both must be gone before the answer.
         drop(self.log);
+        drop(self.mark_member);
         let _ = reply.send(stopped);
     }
 

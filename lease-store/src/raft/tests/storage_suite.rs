@@ -49,7 +49,9 @@ impl StoreBuilder<CounterTypes, LogStore, Machine, tempfile::TempDir> for OnDisk
         let (log, snapshots) = (dir.path().join("log"), dir.path().join("snapshots"));
         std::fs::create_dir(&log).unwrap();
         std::fs::create_dir(&snapshots).unwrap();
-        let log = LogStore::on_disk(log, FirstFailure::default()).await.unwrap();
+        let log = LogStore::on_disk(log, Arc::new(|| Ok(())), FirstFailure::default())
+            .await
+            .unwrap();
         Ok((dir, log, machine(SnapshotStore::in_folder(snapshots).unwrap())))
     }
 }
