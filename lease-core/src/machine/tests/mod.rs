@@ -5,6 +5,7 @@
     reason = "a test that overflows or misses shall panic; saturating would hide it"
 )]
 
+mod bodies;
 mod cases;
 mod counting;
 mod departures;
@@ -15,5 +16,6 @@ mod properties;
 mod queueing;
 mod redis;
 mod requesting;
+mod snapshots;
 mod steps;
 mod words;

@@ -11,7 +11,7 @@ use crate::machine::{Applied, Command, Effect, LeaseMachine, Outcome};
 use crate::types::{Attachment, Timestamp};
 
 /// So many cases; `PROPTEST_CASES` (256 if unset) makes it more or fewer in proportion.
-fn cases(usual: u32) -> ProptestConfig {
+pub(super) fn cases(usual: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig {
         cases: usual.saturating_mul(config.cases) / 256,
@@ -24,7 +24,7 @@ fn apply(machine: &mut LeaseMachine, at: u64, commands: &[Command]) -> Applied {
 }
 
 /// A machine that has seen `beginning` and `steps`, and each entry as it was applied.
-fn run(beginning: &[Command], steps: &[Step]) -> (LeaseMachine, Vec<(u64, Vec<Command>)>) {
+pub(super) fn run(beginning: &[Command], steps: &[Step]) -> (LeaseMachine, Vec<(u64, Vec<Command>)>) {
     let mut machine = LeaseMachine::new();
     let mut entries = vec![(0, beginning.to_vec())];
     apply(&mut machine, 0, beginning);

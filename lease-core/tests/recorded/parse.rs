@@ -1,0 +1,221 @@
+//! The words of a script: one entry a line, `TIME COMMAND [; COMMAND ..]`.
+
+use lease_core::machine::{
+    Acquire, Command, LeaseKey, Limits, MachineVersion, ReleaseCause, Renewal, Set, SetCondition, SetExpiry,
+    TtlCondition, Wait,
+};
+use lease_core::{
+    Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Ttl,
+};
+
+/// The words of one command that are not read yet.
+struct Words<'a>(std::iter::Peekable<std::str::SplitWhitespace<'a>>);
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> &'a str {
+        self.0.next().unwrap()
+    }
+
+    /// Takes the next word if it is this one.
+    fn take(&mut self, word: &str) -> bool {
+        self.0.next_if(|next| *next == word).is_some()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next().parse().unwrap()
+    }
+
+    fn number_if_any(&mut self) -> Option<u64> {
+        self.0.next_if(|next| next.parse::<u64>().is_ok())?.parse().ok()
+    }
+
+    /// `NAME` or `DATABASE/NAME`.
+    fn key(&mut self) -> LeaseKey {
+        key(self.next())
+    }
+
+    fn owner(&mut self) -> OwnerId {
+        OwnerId::redis_value(self.next()).unwrap()
+    }
+
+    fn token(&mut self) -> FenceToken {
+        FenceToken::new(self.number()).unwrap()
+    }
+
+    fn ttl(&mut self) -> Ttl {
+        Ttl::from_millis(self.number()).unwrap()
+    }
+
+    fn attachment(&mut self) -> Attachment {
+        let mut parts = self.next().split('.').map(|part| part.parse().unwrap());
+        let mut part = || parts.next().unwrap();
+        Attachment {
+            node: part(),
+            incarnation: part(),
+            number: part(),
+        }
+    }
+}
+
+/// `NAME` in database 0, or `DATABASE/NAME`.
+pub(crate) fn key(word: &str) -> LeaseKey {
+    let (database, name) = word.split_once('/').unwrap_or(("0", word));
+    let database = Database::new(database.parse().unwrap()).unwrap();
+    LeaseKey::new(database, LeaseName::new(name).unwrap())
+}
+
+/// One command. `limits` are those that are active, of which a `limit` changes one.
+pub(crate) fn command(text: &str, limits: Limits) -> Command {
+    let mut words = Words(text.split_whitespace().peekable());
+    let command = match words.next() {
+        "tick" => Command::Tick,
+        "touch" => Command::Touch { key: words.key() },
+        "acquire" => Command::Acquire(acquire(&mut words)),
+        "renew" => Command::Renew(renewal(&mut words)),
+        "renew-many" => {
+            let mut renewals = Vec::new();
+            while words.0.peek().is_some() {
+                renewals.push(renewal(&mut words));
+            }
+            Command::RenewMany(renewals)
+        }
+        "release" => Command::Release {
+            key: words.key(),
+            token: words.token(),
+            cause: if words.take("orphaned") {
+                ReleaseCause::Orphaned
+            } else {
+                ReleaseCause::Holder
+            },
+        },
+        "release-by" => Command::ReleaseByOwner {
+            key: words.key(),
+            owner: words.owner(),
+        },
+        "pexpire" => Command::SetTtl {
+            key: words.key(),
+            ttl: Some(words.ttl()),
+            condition: ttl_condition(&mut words),
+        },
+        "persist" => Command::SetTtl {
+            key: words.key(),
+            ttl: None,
+            condition: TtlCondition::Always,
+        },
+        "force" => Command::Force {
+            key: words.key(),
+            reason: SharedBytes::from(words.0.by_ref().collect::<Vec<_>>().join(" ").as_str()),
+        },
+        "delete" => Command::Delete { key: words.key() },
+        "cancel" => Command::Cancel {
+            key: words.key(),
+            owner: words.owner(),
+            request: RequestId::new(words.next()).unwrap(),
+        },
+        "detach" => Command::Detach {
+            attachment: words.attachment(),
+        },
+        "node-started" => Command::NodeStarted {
+            node: words.number(),
+            incarnation: words.number(),
+        },
+        "node-lost" => Command::NodeLost {
+            node: words.number(),
+            incarnation: words.number(),
+        },
+        "floor" => Command::RaiseTokenFloor {
+            floor: words.number(),
+        },
+        "activate" => Command::Activate {
+            version: MachineVersion::new(words.next().parse().unwrap()),
+        },
+        "limit" => Command::SetLimits(limit(&mut words, limits)),
+        "set" => Command::Set(set(&mut words)),
+        other => panic!("no such command: {other}"),
+    };
+    assert_eq!(words.0.next(), None, "left over in {text:?}");
+    command
+}
+
+fn acquire(words: &mut Words<'_>) -> Acquire {
+    let mut acquire = Acquire {
+        key: words.key(),
+        owner: words.owner(),
+        ttl: words.ttl(),
+        wait: None,
+        request: None,
+        metadata: None,
+    };
+    if words.take("wait") {
+        acquire.wait = Some(Wait {
+            for_ms: words.number(),
+            attachment: words.attachment(),
+        });
+    }
+    if words.take("req") {
+        acquire.request = Some(RequestId::new(words.next()).unwrap());
+    }
+    if words.take("meta") {
+        acquire.metadata = Some(Metadata::new(words.next()).unwrap());
+    }
+    acquire
+}
+
+fn renewal(words: &mut Words<'_>) -> Renewal {
+    Renewal {
+        key: words.key(),
+        token: words.token(),
+        ttl: words.number_if_any().map(|ttl| Ttl::from_millis(ttl).unwrap()),
+    }
+}
+
+fn ttl_condition(words: &mut Words<'_>) -> TtlCondition {
+    match words.0.next() {
+        None => TtlCondition::Always,
+        Some("nx") => TtlCondition::IfPersistent,
+        Some("xx") => TtlCondition::IfExpiring,
+        Some("gt") => TtlCondition::IfLater,
+        Some("lt") => TtlCondition::IfEarlier,
+        Some(other) => panic!("no such condition: {other}"),
+    }
+}
+
+fn set(words: &mut Words<'_>) -> Set {
+    Set {
+        key: words.key(),
+        value: words.owner(),
+        expiry: if words.take("px") {
+            SetExpiry::In(words.ttl())
+        } else if words.take("keepttl") {
+            SetExpiry::Keep
+        } else {
+            SetExpiry::Never
+        },
+        condition: if words.take("nx") {
+            SetCondition::IfAbsent
+        } else if words.take("xx") {
+            SetCondition::IfPresent
+        } else if words.take("ifeq") {
+            SetCondition::IfEqual(words.owner())
+        } else if words.take("ifne") {
+            SetCondition::IfNotEqual(words.owner())
+        } else {
+            SetCondition::Always
+        },
+    }
+}
+
+fn limit(words: &mut Words<'_>, mut limits: Limits) -> Limits {
+    let field = match words.next() {
+        "leases" => &mut limits.leases_max,
+        "bytes" => &mut limits.bytes_max,
+        "waiters" => &mut limits.waiters_max,
+        "waiters-per-name" => &mut limits.waiters_per_name_max,
+        "requests" => &mut limits.requests_max,
+        "request-memory" => &mut limits.request_memory_ms,
+        "endings" => &mut limits.endings_max,
+        other => panic!("no such limit: {other}"),
+    };
+    *field = words.number();
+    limits
+}
