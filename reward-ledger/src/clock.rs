@@ -1,7 +1,9 @@
 //! The only file that reads clocks.
 
 use std::fmt;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+#[cfg(feature = "sled")]
+use std::time::Instant;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::types::UnixMillis;
 
@@ -24,6 +26,7 @@ impl Clock for SystemClock {
 }
 
 /// A point on a clock that only goes forward, to measure how long something takes.
+#[cfg(feature = "sled")]
 #[expect(clippy::disallowed_methods, reason = "this is the crate's clock")]
 pub(crate) fn monotonic_now() -> Instant {
     Instant::now()

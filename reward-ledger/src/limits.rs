@@ -21,8 +21,9 @@ pub const GROUP_REQUESTS_MAX: usize = 512;
 /// Forgotten answers of refused attempts that one transaction clears at the most, in rows. Above
 /// [`GROUP_REQUESTS_MAX`], so that clearing always keeps up with arrival.
 pub const PRUNE_ROWS_MAX: usize = 1_024;
-/// Rows that one step of an audit reads at the most: claims wait no longer than this for it.
-pub const PAGE_ROWS_MAX: usize = 256;
+/// Rows that one step of an audit reads at the most, each joined with up to three others: claims wait for no more than
+/// one step, some milliseconds.
+pub const PAGE_ROWS_MAX: usize = 64;
 /// Violations that one audit report lists at the most; it counts the rest. A broken ledger must not fill memory.
 pub const VIOLATIONS_KEPT_MAX: usize = 1_000;
 /// Declared amounts that one set of expectations holds at the most.

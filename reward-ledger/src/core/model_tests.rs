@@ -93,15 +93,19 @@ impl History {
         if let Some((_, answer)) = same_attempt.iter().find(|(c, _)| c.token() == claim.token()) {
             return match answer {
                 ClaimOutcome::Applied(receipt) => ClaimOutcome::Replayed(receipt.clone()),
-                other => other.clone(),
+                other @ (ClaimOutcome::Replayed(_)
+                | ClaimOutcome::Stale { .. }
+                | ClaimOutcome::Conflict { .. }) => other.clone(),
             };
         }
-        let granted = self.0.iter().find_map(|(c, outcome)| match outcome {
-            ClaimOutcome::Applied(receipt) if c.player() == claim.player() && c.event() == claim.event() => {
-                Some(receipt)
-            }
-            _ => None,
-        });
+        let granted = self
+            .0
+            .iter()
+            .filter(|(c, o)| {
+                matches!(o, ClaimOutcome::Applied(_))
+                    && (c.player(), c.event()) == (claim.player(), claim.event())
+            })
+            .find_map(|(_, outcome)| outcome.receipt());
         if let (Some(presented), Some(seen)) = (claim.token(), self.highest_shown(claim))
             && presented < seen
         {

@@ -8,6 +8,7 @@ pub enum Protection {
     /// A player is granted an event once.
     UniqueEvent,
     /// An answer waits until what it rests on is durable.
+    #[cfg(feature = "sled")]
     DurabilityBarrier,
 }
 

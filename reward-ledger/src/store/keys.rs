@@ -18,6 +18,7 @@ use crate::event_id::RewardEventId;
 use crate::types::{AttemptId, ClaimId, PlayerId, UnixMillis};
 
 pub(crate) const HEAD: &[u8] = b"mhead";
+#[cfg(any(test, feature = "sled"))]
 pub(crate) const FORMAT: &[u8] = b"mformat";
 pub(crate) const CLAIMS: &[u8] = b"c";
 pub(crate) const LEDGER: &[u8] = b"l";

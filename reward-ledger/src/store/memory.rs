@@ -50,6 +50,12 @@ impl MemoryStore {
         self
     }
 
+    /// Changes rows behind everybody's back, to see an audit find it.
+    #[cfg(test)]
+    pub(crate) fn tamper(&self, change: impl FnOnce(&mut BTreeMap<Vec<u8>, Vec<u8>>)) {
+        change(&mut self.rows.lock().unwrap().0);
+    }
+
     fn with(protections: Protections) -> Self {
         Self {
             rows: Mutex::default(),

@@ -1,15 +1,15 @@
 //! Where claims are kept. One trait, which every store passes the same suite for; a store is its transaction and its
 //! durability, the decision is [`crate::core`]'s.
 
-mod codec;
+pub(crate) mod codec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod conformance;
 #[cfg(test)]
 mod golden_tests;
-mod keys;
+pub(crate) mod keys;
 mod memory;
 mod pages;
-mod records;
+pub(crate) mod records;
 mod rows;
 #[cfg(feature = "sled")]
 mod sled;

@@ -33,11 +33,13 @@ impl<'a, R: Rows> Transaction<'a, R> {
     }
 
     /// The rows with this transaction's writes.
+    #[cfg(feature = "sled")]
     pub(crate) const fn rows(&self) -> &Overlay<'a, R> {
         &self.rows
     }
 
     /// The number of the last claim, this transaction's included.
+    #[cfg(feature = "sled")]
     pub(crate) const fn last_claim(&self) -> ClaimId {
         ClaimId::new(self.head.last_claim)
     }

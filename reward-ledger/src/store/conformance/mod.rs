@@ -1,1 +1,129 @@
-//! The suite that every store passes.
+//! The suite that every store passes, in one line each: what the contract promises, asked of a real store through the
+//! ledger's door. The order of the checks in detail is the core's own tests' business.
+//!
+//! Every store is opened to decide twice ([`Protections::all_deciding_twice`]), since a store may run its transaction
+//! again.
+
+mod claims;
+mod concurrency;
+mod controls;
+mod operations;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lease_core::{Fence, FenceToken, LeaseName};
+
+use crate::clock::Clock;
+use crate::config::LedgerBuilder;
+use crate::core::{ClaimOutcome, Protections};
+use crate::event_id::RewardEventId;
+use crate::ledger::Ledger;
+use crate::types::{Claim, ClaimBuilder, Receipt, UnixMillis};
+
+/// Runs the whole suite. `open` makes a ledger over a fresh, empty store that runs with these protections.
+///
+/// # Panics
+/// Where the store breaks a promise.
+pub async fn check<F: AsyncFn(Protections) -> LedgerBuilder>(open: F) {
+    let fresh = async || open(Protections::all_deciding_twice()).await;
+
+    claims::a_claim_is_applied_once_and_replayed_byte_for_byte(fresh().await).await;
+    claims::a_stale_token_is_refused_and_shown_the_receipt(fresh().await).await;
+    claims::a_refusal_binds_the_attempt_and_never_the_event(fresh().await).await;
+    claims::a_refused_attempt_keeps_its_first_refusal(fresh().await).await;
+    claims::an_accepted_attempt_is_answered_also_when_its_token_is_stale_by_now(fresh().await).await;
+    claims::a_message_delivered_again_under_a_new_token_is_replayed(fresh().await).await;
+    claims::one_attempt_id_for_two_events_is_a_conflict(fresh().await).await;
+    claims::a_taken_event_conflicts_and_names_the_fields(fresh().await).await;
+    claims::accepted_replayed_and_conflicting_claims_raise_the_fence(fresh().await).await;
+    claims::fences_of_different_resources_do_not_compare(fresh().await).await;
+    claims::two_rewards_of_one_player_are_both_granted(fresh().await).await;
+    claims::extreme_values_are_kept(fresh().await).await;
+
+    operations::unfenced_claims_are_taken_only_where_allowed(fresh().await, fresh().await).await;
+    operations::refusals_are_forgotten_in_time_and_claims_never(fresh().await).await;
+    operations::an_operator_resets_a_fence_with_a_reason(fresh().await).await;
+    operations::an_audit_counts_what_is_there(fresh().await).await;
+    operations::a_closed_ledger_says_so(fresh().await).await;
+
+    concurrency::sixty_four_claims_of_one_event_grant_it_once(fresh().await).await;
+    concurrency::claims_of_many_players_beside_each_other_all_arrive(fresh().await).await;
+    concurrency::accepted_tokens_never_fall(fresh().await).await;
+    concurrency::an_audit_beside_claims_finds_nothing(fresh().await).await;
+
+    controls::without_fencing_a_stale_holder_is_paid(&open).await;
+    controls::without_the_unique_key_an_event_is_paid_twice_and_the_audit_says_so(&open).await;
+}
+
+/// A wall clock that stands until it is moved.
+#[derive(Debug, Clone)]
+struct ManualClock(Arc<AtomicU64>);
+
+impl ManualClock {
+    fn at(millis: u64) -> Self {
+        Self(Arc::new(AtomicU64::new(millis)))
+    }
+
+    fn set(&self, millis: u64) {
+        self.0.store(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> UnixMillis {
+        UnixMillis::new(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a suite fails by panicking")]
+fn resource(name: &str) -> LeaseName {
+    LeaseName::new(name).expect("the suite's names are valid")
+}
+
+#[expect(clippy::expect_used, reason = "a suite fails by panicking")]
+fn token(number: u64) -> FenceToken {
+    FenceToken::new(number).expect("the suite's tokens are valid")
+}
+
+#[expect(clippy::expect_used, reason = "a suite fails by panicking")]
+fn event(text: &str) -> RewardEventId {
+    RewardEventId::parse(text).expect("the suite's events are valid")
+}
+
+/// 500 gold for `player` for `event_name`, under the player's own lock.
+fn gold(number: u64, player: i64, event_name: &str) -> ClaimBuilder {
+    let fence = Fence::new(resource(&format!("lock:reward:{player}")), token(number));
+    Claim::builder(fence, player, event(event_name), 500).item("gold")
+}
+
+/// The answer to a claim that must be answered.
+#[expect(clippy::expect_used, reason = "a suite fails by panicking")]
+async fn claim(ledger: &Ledger, claim: ClaimBuilder) -> ClaimOutcome {
+    let claim = claim.build().expect("the suite's claims are valid");
+    ledger.claim(claim).await.expect("the store answers")
+}
+
+/// The receipt of a claim that must be applied now.
+#[track_caller]
+fn applied(outcome: ClaimOutcome) -> Receipt {
+    match outcome {
+        ClaimOutcome::Applied(receipt) => receipt,
+        other @ (ClaimOutcome::Replayed(_) | ClaimOutcome::Stale { .. } | ClaimOutcome::Conflict { .. }) => {
+            unreachable!("expected a claim to be applied, it was {other:?}")
+        }
+    }
+}
+
+#[expect(clippy::expect_used, reason = "a suite fails by panicking")]
+async fn seen(ledger: &Ledger, name: &str) -> Option<u64> {
+    let state = ledger.fence(&resource(name)).await.expect("the store answers");
+    state.and_then(|state| state.seen).map(FenceToken::get)
+}
+
+/// No invariant is violated.
+#[expect(clippy::expect_used, reason = "a suite fails by panicking")]
+async fn is_sound(ledger: &Ledger) {
+    let report = ledger.audit().await.expect("the store answers");
+    assert!(report.is_clean(), "{:?}", report.violations);
+}

@@ -14,7 +14,10 @@ mod config;
 mod crash_tests;
 mod directory;
 mod hook;
+mod mailbox;
 mod progress;
+#[cfg(test)]
+mod recovery_tests;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -36,7 +39,7 @@ use crate::core::ClaimOutcome;
 use crate::error::OpenError;
 use crate::event_id::RewardEventId;
 use crate::types::{ClaimId, FenceState, PlayerId, Receipt};
-use writer::{Message, WriterHandle};
+use mailbox::{Message, WriterHandle};
 
 /// Keeps claims in a directory of this process, on sled, behind a durability barrier of its own.
 ///
