@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lease_core::Timestamp;
 
-use openraft_rt::Instant;
+use crate::runtime::Instant;
 
 /// The clock of one leadership. It only says what time it is; who may stamp with it is decided by Raft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,7 +51,7 @@ impl KeeperHandle {
 
 impl<R: Rt> Keeper<R> {
     /// The handle, and the task to run.
-    pub(crate) fn new(self) -> (KeeperHandle, impl Future<Output = ()> + Send) {
+    pub(crate) fn with_mailbox(self) -> (KeeperHandle, impl Future<Output = ()> + Send) {
         let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
         (KeeperHandle { mailbox }, self.run(inbox))
     }

@@ -1,4 +1,5 @@
 //! Leases with linearizable fencing tokens, replicated by Raft: embedded library and Redis-protocol server.
+mod admin;
 mod clock;
 mod config;
 mod error;
@@ -11,8 +12,10 @@ mod proposer;
 pub mod raft;
 mod reader;
 mod replica;
+mod resp;
 mod role;
 pub mod runtime;
+mod server;
 mod service;
 mod start;
 mod store;
@@ -24,6 +27,8 @@ pub use config::{DEFAULT_NODE, StorageConfig, StoreConfig};
 pub use error::StoreError;
 pub use events::{LeaseEvent, LeaseEventKind};
 pub use metrics::{Gauges, Metrics};
+pub use resp::PasswordError;
+pub use server::{Exposure, Ready, Server, ServerConfig, ServerError};
 pub use service::{CallError, Stored, TtlAnswer};
 pub use start::StartError;
 pub use store::{LeaseStore, Store};

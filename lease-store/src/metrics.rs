@@ -55,52 +55,64 @@ impl Metrics {
     /// Everything, in Prometheus's text format.
     #[must_use]
     pub fn render(&self, gauges: &Gauges) -> String {
-        let counter = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let mut text = String::new();
-        let counters = [
+        for (name, help, value) in self.counters() {
+            line(&mut text, name, help, "counter", value);
+        }
+        for (name, help, value) in gauges.rows() {
+            line(&mut text, name, help, "gauge", value);
+        }
+        text
+    }
+
+    fn counters(&self) -> [Row; 6] {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        [
             (
                 "lease_entries_proposed_total",
                 "Log entries proposed by this node.",
-                counter(&self.entries),
+                value(&self.entries),
             ),
             (
                 "lease_commands_proposed_total",
                 "Commands in those entries.",
-                counter(&self.commands),
+                value(&self.commands),
             ),
             (
                 "lease_requests_total",
                 "Requests answered.",
-                counter(&self.requests),
+                value(&self.requests),
             ),
             (
                 "lease_request_errors_total",
                 "Requests answered with an error.",
-                counter(&self.request_errors),
+                value(&self.request_errors),
             ),
             (
                 "lease_connections_accepted_total",
                 "Client connections accepted.",
-                counter(&self.connections),
+                value(&self.connections),
             ),
             (
                 "lease_connections_refused_total",
-                "Client connections refused at the limit.",
-                counter(&self.connections_refused),
+                "Client connections refused.",
+                value(&self.connections_refused),
             ),
-        ];
-        for (name, help, value) in counters {
-            line(&mut text, name, help, "counter", value);
-        }
-        let Gauges {
+        ]
+    }
+}
+
+impl Gauges {
+    fn rows(&self) -> [Row; 10] {
+        let Self {
             stats,
             parked,
             connections,
             applied_index,
             term,
             leading,
-        } = *gauges;
-        let gauges = [
+        } = *self;
+        [
             ("lease_leases_held", "Leases held.", stats.leases),
             ("lease_waiters", "Callers in all queues.", stats.waiters),
             (
@@ -127,13 +139,12 @@ impl Metrics {
             ),
             ("lease_raft_term", "Raft term.", term),
             ("lease_raft_leading", "1 if this node leads.", leading),
-        ];
-        for (name, help, value) in gauges {
-            line(&mut text, name, help, "gauge", value);
-        }
-        text
+        ]
     }
 }
+
+/// Name, help, value.
+type Row = (&'static str, &'static str, u64);
 
 fn line(text: &mut String, name: &str, help: &str, kind: &str, value: u64) {
     // Writing to a string cannot fail.

@@ -43,15 +43,14 @@ impl Orphans {
         let (IfUndelivered::Release(key), Some(token)) = (fate, granted_token(outcome)) else {
             return;
         };
+        self.release(key.clone(), token);
+    }
+
+    /// Releases a grant whose answer could not be written to its caller.
+    pub(crate) fn release(&self, key: LeaseKey, token: FenceToken) {
         tracing::debug!(lease = %key.name, %token, "releasing a grant whose caller is gone");
-        self.add(
-            &Command::Release {
-                key: key.clone(),
-                token,
-                cause: ReleaseCause::Orphaned,
-            },
-            None,
-        );
+        let cause = ReleaseCause::Orphaned;
+        self.add(&Command::Release { key, token, cause }, None);
     }
 
     /// Takes a wait out of its queue, since its caller is gone.

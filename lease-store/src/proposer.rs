@@ -129,7 +129,7 @@ impl Drop for Answer<'_> {
 
 impl<R: Rt> Proposer<R> {
     /// The handle, and the task to run.
-    pub(crate) fn new(self) -> (ProposerHandle, impl Future<Output = ()> + Send) {
+    pub(crate) fn with_mailbox(self) -> (ProposerHandle, impl Future<Output = ()> + Send) {
         let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
         let handle = ProposerHandle {
             mailbox,

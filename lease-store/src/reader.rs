@@ -51,7 +51,7 @@ impl ReaderHandle {
 
 impl<R: Rt> Reader<R> {
     /// The handle, and the task to run.
-    pub(crate) fn new(self) -> (ReaderHandle, impl Future<Output = ()> + Send) {
+    pub(crate) fn with_mailbox(self) -> (ReaderHandle, impl Future<Output = ()> + Send) {
         let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
         (ReaderHandle { mailbox }, self.run(inbox))
     }

@@ -1,7 +1,7 @@
 //! What this node may do right now: nothing alone, or lead.
 
+use crate::runtime::Instant;
 use lease_core::Timestamp;
-use openraft_rt::Instant;
 
 use crate::clock::ClusterClock;
 use crate::raft::types::LeadershipId;

@@ -148,12 +148,12 @@ fn assemble<R: Rt>(
         waiters: Arc::clone(&waiters),
         metrics: Arc::clone(&metrics),
     };
-    let (proposer, propose) = proposer.new();
+    let (proposer, propose) = proposer.with_mailbox();
     let (reader, read) = Reader {
         node: node.clone(),
         role: role(),
     }
-    .new();
+    .with_mailbox();
     let timers = Timers::<R>::new(role(), schedule, proposer.clone());
     let store_role = role();
     tasks.spawn("proposer", propose);
@@ -173,7 +173,7 @@ fn assemble<R: Rt>(
         waiters: Arc::clone(&waiters),
         tasks,
     };
-    let (keeper, keep) = keeper.new();
+    let (keeper, keep) = keeper.with_mailbox();
     // The keeper joins the others; it ends with the last handle, and nobody joins it.
     drop(R::spawn_on(config.node, keep));
     Ok(Store::new(Parts {

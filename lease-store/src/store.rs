@@ -195,6 +195,12 @@ impl<R: Rt> Store<R> {
         self.parts.node.failed().await
     }
 
+    /// The failure that [`Store::failed`] waits for, if it has happened.
+    #[must_use]
+    pub fn failure(&self) -> Option<NodeFailure> {
+        self.parts.node.failure()
+    }
+
     pub(crate) fn role(&self) -> watch::Receiver<Role<R::Instant>> {
         self.parts.role.clone()
     }

@@ -6,7 +6,7 @@
 //! While leases live it commits a tick at least once a second as well, so that a restart or a change of leaders finds
 //! cluster time no further back than that. While anything due remains, the next tick follows at once.
 
-use std::future::{Future, pending};
+use std::future::pending;
 use std::time::Duration;
 
 use lease_core::machine::codec::EncodedCommand;
@@ -77,11 +77,9 @@ impl<R: Rt> Timers<R> {
 }
 
 /// A disabled wait must still be an expression.
-fn sleep<R: Rt>(wait: Option<Duration>) -> impl Future<Output = ()> + Send {
-    async move {
-        match wait {
-            Some(wait) => R::sleep(wait).await,
-            None => pending().await,
-        }
+async fn sleep<R: Rt>(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => R::sleep(wait).await,
+        None => pending().await,
     }
 }

@@ -3,7 +3,7 @@
 //! Reads of recent entries are answered from memory; everything else goes through the one thread in [`writer`], so
 //! no runtime thread ever waits for a disk. Clones share one log.
 
-mod frames;
+pub(super) mod frames;
 mod window;
 mod writer;
 

@@ -23,7 +23,7 @@ const BLOCK_BYTES_MAX: usize = 64 * 1_024;
 const HEAD_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// Writes a snapshot block by block.
-pub(super) struct SnapshotWriter<W> {
+pub(in crate::raft) struct SnapshotWriter<W> {
     out: W,
     block: Vec<u8>,
     number: u32,
@@ -31,7 +31,7 @@ pub(super) struct SnapshotWriter<W> {
 }
 
 impl<W: Write> SnapshotWriter<W> {
-    pub(super) fn begin(mut out: W, head: &SnapshotRecord) -> io::Result<Self> {
+    pub(in crate::raft) fn begin(mut out: W, head: &SnapshotRecord) -> io::Result<Self> {
         out.write_all(&MAGIC)?;
         let mut writer = Self {
             out,
@@ -51,7 +51,7 @@ impl<W: Write> SnapshotWriter<W> {
     }
 
     /// Writes the end, and gives back what was written to, and how many bytes it took.
-    pub(super) fn finish(mut self) -> io::Result<(W, u64)> {
+    pub(in crate::raft) fn finish(mut self) -> io::Result<(W, u64)> {
         if !self.block.is_empty() {
             self.write_block()?;
         }
@@ -91,7 +91,7 @@ impl<W: Write> Write for SnapshotWriter<W> {
 }
 
 /// Reads a snapshot, each block checked before any of it is handed out.
-pub(super) struct SnapshotReader<R> {
+pub(in crate::raft) struct SnapshotReader<R> {
     from: R,
     block: Vec<u8>,
     used: usize,
@@ -102,7 +102,7 @@ pub(super) struct SnapshotReader<R> {
 
 impl<R: Read> SnapshotReader<R> {
     /// Reads up to the state.
-    pub(super) fn begin(mut from: R) -> io::Result<(SnapshotRecord, Self)> {
+    pub(in crate::raft) fn begin(mut from: R) -> io::Result<(SnapshotRecord, Self)> {
         let mut magic = [0; MAGIC.len()];
         from.read_exact(&mut magic).map_err(cut_off)?;
         if magic != MAGIC {
@@ -123,12 +123,12 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     /// What was wrong with the snapshot itself, if reading it failed for that.
-    pub(super) fn into_broken(self) -> Option<io::Error> {
+    pub(in crate::raft) fn into_broken(self) -> Option<io::Error> {
         self.broken
     }
 
     /// Checks that the state was read to its end, and that nothing follows.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(in crate::raft) fn finish(mut self) -> io::Result<()> {
         let mut rest = [0; 1];
         if self.read(&mut rest)? != 0 {
             return Err(damaged("it goes on after the state"));

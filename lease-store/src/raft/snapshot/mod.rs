@@ -4,7 +4,7 @@
 //! or none. Two are kept: the newest, and the one before it in case somebody is still being sent it. All methods that
 //! touch a file block, and are called where blocking is allowed.
 
-mod format;
+pub(super) mod format;
 
 #[cfg(test)]
 mod tests;

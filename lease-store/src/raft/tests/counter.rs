@@ -18,17 +18,17 @@ pub(super) const NODE: u64 = 7;
 
 /// What the machine holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) sum: u64,
-    pub(super) entries: u64,
-    pub(super) at: u64,
+pub(in crate::raft) struct Count {
+    pub(in crate::raft) sum: u64,
+    pub(in crate::raft) entries: u64,
+    pub(in crate::raft) at: u64,
     /// Makes snapshots and bodies as large as a test wants them.
-    pub(super) ballast: Vec<u8>,
+    pub(in crate::raft) ballast: Vec<u8>,
 }
 
 /// The machine; a clone shares the count, so that a test can look at it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counter {
+pub(in crate::raft) struct Counter {
     shared: Arc<Mutex<Count>>,
 }
 
