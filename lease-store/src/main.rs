@@ -30,7 +30,10 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 struct ServeArgs {
     /// Where everything is kept; made if it is not there.
     #[arg(
@@ -124,11 +127,12 @@ impl ServeArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter =
-        EnvFilter::try_from_env("LEASE_STORE_LOG").unwrap_or_else(|_| EnvFilter::new("warn,lease_store=info"));
+    let filter = EnvFilter::try_from_env("LEASE_STORE_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("warn,lease_store=info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     let args = match cli.command {
         Some(Command::Serve(args)) => args,

@@ -44,6 +44,7 @@ pub(super) struct Connection {
     pub(super) out: BytesMut,
     /// Grants in `out` that their caller cannot ask for again.
     pub(super) unclaimed: Vec<Unclaimed>,
+    /// Answers in `out`, and how many of them are errors.
     pub(super) served: u64,
     pub(super) failed: u64,
 }
@@ -86,7 +87,6 @@ impl Connection {
             let _ = self.flush().await;
             let _ = self.socket.shutdown().await;
         }
-        self.store.metrics().requests_served(self.served, self.failed);
         for Unclaimed { key, token } in self.unclaimed.drain(..) {
             self.store.orphans().release(key, token);
         }
@@ -207,6 +207,8 @@ impl Connection {
         if self.out.is_empty() {
             return Ok(());
         }
+        let (served, failed) = (std::mem::take(&mut self.served), std::mem::take(&mut self.failed));
+        self.store.metrics().requests_served(served, failed);
         let written = Tokio::timeout(WRITE_WITHIN, self.socket.write_all(&self.out)).await;
         match written {
             Ok(Ok(())) => {

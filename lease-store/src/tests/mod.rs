@@ -1,4 +1,8 @@
 //! The store as a whole, on one node in this process.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "callers of the store run beside it, on tokio and its paused clock"
+)]
 
 use std::time::Duration;
 
