@@ -423,7 +423,11 @@ mod tests {
         let error = DataDir::open(temporary.path(), 7).unwrap_err();
         let ours = std::process::id();
         assert!(matches!(&error, DataDirError::InUse { process: Some(process), .. } if *process == ours));
-        assert!(error.to_string().contains(&temporary.path().canonicalize().unwrap().display().to_string()));
+        assert!(
+            error
+                .to_string()
+                .contains(&temporary.path().canonicalize().unwrap().display().to_string())
+        );
         first.release();
         assert_eq!(DataDir::open(temporary.path(), 7).unwrap().incarnation(), 2);
     }
@@ -442,7 +446,14 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         drop(DataDir::open(temporary.path(), 7).unwrap());
         let error = DataDir::open(temporary.path(), 8).unwrap_err();
-        assert!(matches!(error, DataDirError::OtherNode { stored: 7, asked: 8, .. }));
+        assert!(matches!(
+            error,
+            DataDirError::OtherNode {
+                stored: 7,
+                asked: 8,
+                ..
+            }
+        ));
     }
 
     #[test]
@@ -461,7 +472,11 @@ mod tests {
             drop(DataDir::open(temporary.path(), 7).unwrap());
             let path = temporary.path().join(name);
             let whole = fs::read(&path).unwrap();
-            for damaged in [&whole[..whole.len() - 1], &[&whole[..3], b"X", &whole[4..]].concat(), b""] {
+            for damaged in [
+                &whole[..whole.len() - 1],
+                &[&whole[..3], b"X", &whole[4..]].concat(),
+                b"",
+            ] {
                 fs::write(&path, damaged).unwrap();
                 let error = DataDir::open(temporary.path(), 7).unwrap_err();
                 assert!(matches!(error, DataDirError::Damaged { .. }), "{error}");
@@ -480,11 +495,17 @@ mod tests {
             let path = temporary.path().join(name);
             let away = temporary.path().join("lost+found");
             fs::rename(&path, &away).unwrap();
-            assert!(matches!(DataDir::open(temporary.path(), 7), Err(DataDirError::Missing { .. })));
+            assert!(matches!(
+                DataDir::open(temporary.path(), 7),
+                Err(DataDirError::Missing { .. })
+            ));
             fs::rename(&away, &path).unwrap();
         }
         fs::remove_dir(temporary.path().join(SNAPSHOTS)).unwrap();
-        assert!(matches!(DataDir::open(temporary.path(), 7), Err(DataDirError::Missing { .. })));
+        assert!(matches!(
+            DataDir::open(temporary.path(), 7),
+            Err(DataDirError::Missing { .. })
+        ));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -377,12 +377,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
             let ended = loop {
                 match R::select2(ended.as_mut(), snapshot_due.notified()).await {
                     Select2::First(ended) => break ended,
-                    Select2::Second(()) => {
-                        if let Some(shared) = shared.upgrade() {
-                            // It fails only if Raft has stopped, which is seen above.
-                            let _ = shared.raft.trigger().snapshot().await;
-                        }
-                    }
+                    Select2::Second(()) => take_snapshot(&shared).await,
                 }
             };
             if shared
@@ -508,6 +503,13 @@ pub enum Standing {
     Voter,
     /// It only follows.
     Learner,
+}
+
+async fn take_snapshot<R: Rt, A: Applier>(shared: &Weak<Shared<R, A>>) {
+    if let Some(shared) = shared.upgrade() {
+        // It fails only if Raft has stopped, which whoever waits for its end sees.
+        let _ = shared.raft.trigger().snapshot().await;
+    }
 }
 
 fn index(id: Option<&LogId>) -> Option<u64> {

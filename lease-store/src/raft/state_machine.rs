@@ -13,7 +13,7 @@ use openraft::async_runtime::watch::WatchSender as _;
 use openraft::entry::RaftEntry as _;
 use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::type_config::alias::WatchSenderOf;
-use openraft::{AsyncRuntime, EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot};
+use openraft::{AsyncRuntime, OptionalSend, RaftSnapshotBuilder, Snapshot};
 use tokio::sync::Notify;
 
 use super::applier::Applier;
@@ -22,6 +22,7 @@ use super::leadership::{Anchor, Leading};
 use super::snapshot::{SnapshotData, SnapshotError, SnapshotStore};
 use super::types::{
     Entry, LeaderId, LogId, Payload, Proposal, SnapshotMeta, StoredMembership, Types, next_index,
+    size_of_payload,
 };
 use super::work_gate::{WorkGate, WorkPass};
 use crate::runtime::Rt;
@@ -87,6 +88,7 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
     fn apply_entry(&mut self, entry: Entry) -> Result<Option<A::Outcome>, NodeFailure> {
         let Entry { log_id, payload } = entry;
         self.note_leadership(log_id.leader_id);
+        let bytes = size_of_payload(&payload) as u64;
         let outcome = match payload {
             Payload::Blank => None,
             Payload::Normal(proposal) => Some(self.apply_proposal(log_id.index, &proposal)?),
@@ -97,6 +99,7 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
         };
         self.last_applied = Some(log_id);
         self.since_snapshot.entries = self.since_snapshot.entries.saturating_add(1);
+        self.since_snapshot.bytes = self.since_snapshot.bytes.saturating_add(bytes);
         self.around
             .applied
             .store(next_index(Some(&log_id)), Ordering::Release);
@@ -113,8 +116,6 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
             Ok(applied) => applied.map_err(|source| NodeFailure::Apply { index, source })?,
             Err(_) => return Err(NodeFailure::ApplyPanicked { index }),
         };
-        let bytes = proposal.body.len() as u64;
-        self.since_snapshot.bytes = self.since_snapshot.bytes.saturating_add(bytes);
         // Cluster time never falls, whatever a leader stamped.
         let stamp = self
             .stamp
@@ -204,9 +205,7 @@ impl<R: Rt, A: Applier> RaftStateMachine<Types<R, A::Outcome>> for StateMachine<
         while let Some(item) = entries.next().await {
             let (entry, responder) =
                 item.map_err(|error| self.fail(NodeFailure::storage("reading entries to apply", error)))?;
-            if let EntryPayload::Normal(proposal) = &entry.payload {
-                slice_bytes = slice_bytes.saturating_add(proposal.body.len());
-            }
+            slice_bytes = slice_bytes.saturating_add(size_of_payload(&entry.payload));
             let index = entry.index();
             let outcome = self.apply_entry(entry).map_err(|failure| {
                 tracing::error!(index, %failure, "an entry cannot be applied");

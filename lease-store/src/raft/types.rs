@@ -60,6 +60,18 @@ pub(super) type Membership = openraft::Membership<u64, Member>;
 pub(super) type StoredMembership = openraft::StoredMembership<LeaderId, u64, Member>;
 pub(super) type SnapshotMeta = openraft::SnapshotMeta<LeaderId, u64, Member>;
 
+/// Bytes that an entry takes beside its body, about.
+const ENTRY_OVERHEAD_BYTES: usize = 128;
+
+/// Bytes that an entry with this payload takes in the log and in memory, about.
+pub(super) fn size_of_payload(payload: &Payload) -> usize {
+    let body = match payload {
+        Payload::Normal(proposal) => proposal.body.len(),
+        Payload::Blank | Payload::Membership(_) => 0,
+    };
+    body.saturating_add(ENTRY_OVERHEAD_BYTES)
+}
+
 /// The index that follows an entry; 0 before the first.
 pub(super) fn next_index(id: Option<&LogId>) -> u64 {
     id.map_or(0, |id| id.index.saturating_add(1))

@@ -5,13 +5,9 @@
 
 use std::collections::VecDeque;
 
-use openraft::EntryPayload;
 use openraft::entry::RaftEntry as _;
 
-use super::super::types::{Entry, LogId, Vote, next_index};
-
-/// Bytes that an entry takes beside its body.
-const ENTRY_OVERHEAD_BYTES: usize = 128;
+use super::super::types::{Entry, LogId, Vote, next_index, size_of_payload};
 
 #[derive(Debug)]
 pub(super) struct Window {
@@ -62,7 +58,7 @@ impl Window {
         if self.entries.is_empty() {
             self.first = entry.index();
         }
-        self.bytes = self.bytes.saturating_add(size_of_entry(&entry));
+        self.bytes = self.bytes.saturating_add(size_of_payload(&entry.payload));
         self.last = Some(entry.log_id());
         self.entries.push_back(entry);
     }
@@ -76,7 +72,7 @@ impl Window {
         let end = next_index(keep.as_ref());
         while self.entries.back().is_some_and(|entry| entry.index() >= end) {
             if let Some(entry) = self.entries.pop_back() {
-                self.bytes = self.bytes.saturating_sub(size_of_entry(&entry));
+                self.bytes = self.bytes.saturating_sub(size_of_payload(&entry.payload));
             }
         }
         if self.entries.is_empty() {
@@ -127,7 +123,7 @@ impl Window {
         let mut entries = Vec::with_capacity(count.min(self.entries.len()));
         let mut bytes = 0_usize;
         for entry in self.entries.iter().skip(skip).take(count) {
-            bytes = bytes.saturating_add(size_of_entry(entry));
+            bytes = bytes.saturating_add(size_of_payload(&entry.payload));
             if bytes > bytes_max && !entries.is_empty() {
                 break;
             }
@@ -140,18 +136,10 @@ impl Window {
         let Some(entry) = self.entries.pop_front() else {
             return false;
         };
-        self.bytes = self.bytes.saturating_sub(size_of_entry(&entry));
+        self.bytes = self.bytes.saturating_sub(size_of_payload(&entry.payload));
         self.first = entry.index().saturating_add(1);
         true
     }
-}
-
-pub(super) fn size_of_entry(entry: &Entry) -> usize {
-    let body = match &entry.payload {
-        EntryPayload::Normal(proposal) => proposal.body.len(),
-        EntryPayload::Blank | EntryPayload::Membership(_) => 0,
-    };
-    body.saturating_add(ENTRY_OVERHEAD_BYTES)
 }
 
 #[cfg(test)]
@@ -159,7 +147,7 @@ mod tests {
     use bytes::Bytes;
     use lease_core::Timestamp;
 
-    use super::super::super::types::{LeaderId, Proposal};
+    use super::super::super::types::{LeaderId, Payload, Proposal};
     use super::*;
 
     fn id(index: u64) -> LogId {
@@ -174,7 +162,7 @@ mod tests {
         };
         Entry {
             log_id: id(index),
-            payload: EntryPayload::Normal(proposal),
+            payload: Payload::Normal(proposal),
         }
     }
 

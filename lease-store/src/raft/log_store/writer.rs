@@ -16,9 +16,9 @@ use raft_log::{Callback, RaftLog};
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::failure::{FirstFailure, NodeFailure};
-use super::super::types::{Entry, LogId, Payload, Vote, next_index};
+use super::super::types::{Entry, LogId, Vote, next_index, size_of_payload};
 use super::frames::{LogIdFrame, PayloadFrame, VoteFrame};
-use super::window::{Ends, size_of_entry};
+use super::window::Ends;
 
 /// Operations that wait for the thread at the most. Raft waits for each but appends, and has few of those in flight.
 const MAILBOX_DEPTH: usize = 256;
@@ -124,10 +124,7 @@ impl raft_log::Types for LogTypes {
     }
 
     fn payload_size(payload: &PayloadFrame) -> u64 {
-        match &payload.0 {
-            Payload::Normal(proposal) => proposal.body.len() as u64,
-            Payload::Blank | Payload::Membership(_) => 0,
-        }
+        size_of_payload(&payload.0) as u64
     }
 }
 
@@ -229,11 +226,14 @@ fn open(dir: &Path) -> Result<RaftLog<LogTypes>, OpenLogError> {
     config.wal.flush_batch_wait = Some(std::time::Duration::ZERO);
     RaftLog::open(Arc::new(config)).map_err(|source| {
         let dir = dir.to_owned();
-        match source.kind() {
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Other => {
-                OpenLogError::Damaged { dir, source }
-            }
-            _ => OpenLogError::Io { dir, source },
+        let read_badly = matches!(
+            source.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::Other
+        );
+        if read_badly {
+            OpenLogError::Damaged { dir, source }
+        } else {
+            OpenLogError::Io { dir, source }
         }
     })
 }
@@ -329,7 +329,7 @@ impl Writer {
             for found in log.read(start, end) {
                 let (LogIdFrame(log_id), PayloadFrame(payload)) = found?;
                 let entry = Entry { log_id, payload };
-                bytes = bytes.saturating_add(size_of_entry(&entry));
+                bytes = bytes.saturating_add(size_of_payload(&entry.payload));
                 if bytes > bytes_max && !entries.is_empty() {
                     break;
                 }
@@ -347,9 +347,7 @@ impl Writer {
             let (synced, wait) = std::sync::mpsc::sync_channel(1);
             log.flush(
                 true,
-                Some(Done::new(move |result| {
-                    let _ = synced.send(result);
-                })),
+                Some(Done::new(move |result| Callback::send(synced, result))),
             )?;
             wait.recv().map_err(io::Error::other)?
         });

@@ -255,7 +255,9 @@ mod tests {
             BLOCK_BYTES_MAX + 1,
             3 * BLOCK_BYTES_MAX,
         ] {
-            let state: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8).collect();
+            let state: Vec<u8> = (0..length)
+                .map(|byte| u8::try_from(byte % 251).unwrap())
+                .collect();
             assert_eq!(read(&written(&state)).unwrap(), state);
         }
     }

@@ -128,14 +128,17 @@ impl SnapshotData {
     }
 
     fn broken(&self, error: io::Error) -> SnapshotError {
-        match error.kind() {
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput => {
-                SnapshotError::Damaged {
-                    name: self.name(),
-                    reason: error.to_string(),
-                }
+        let read_badly = matches!(
+            error.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput
+        );
+        if read_badly {
+            SnapshotError::Damaged {
+                name: self.name(),
+                reason: error.to_string(),
             }
-            _ => self.io("read", error),
+        } else {
+            self.io("read", error)
         }
     }
 

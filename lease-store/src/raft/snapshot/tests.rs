@@ -27,7 +27,9 @@ fn the_newest_snapshot_is_found_again_and_two_are_kept() {
     let store = SnapshotStore::in_folder(dir.path().to_owned()).unwrap();
     assert!(store.current().is_none());
     for index in [9, 10, 100] {
-        store.write(&meta(index), Some(Timestamp::from_millis(index)), &count(index)).unwrap();
+        store
+            .write(&meta(index), Some(Timestamp::from_millis(index)), &count(index))
+            .unwrap();
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), KEPT_MAX);
 
@@ -44,7 +46,10 @@ fn a_snapshot_from_elsewhere_is_copied_in_and_checked() {
     let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let from = SnapshotStore::in_folder(theirs.path().to_owned()).unwrap();
     let sent = from.write(&meta(30), None, &count(30)).unwrap();
-    for to in [SnapshotStore::in_folder(ours.path().to_owned()).unwrap(), SnapshotStore::in_memory()] {
+    for to in [
+        SnapshotStore::in_folder(ours.path().to_owned()).unwrap(),
+        SnapshotStore::in_memory(),
+    ] {
         let (_, state) = to.adopt::<Counter>(&sent.meta, &sent.data).unwrap();
         assert_eq!(state, count(30));
         assert_eq!(to.current().unwrap().meta, meta(30));
@@ -52,7 +57,11 @@ fn a_snapshot_from_elsewhere_is_copied_in_and_checked() {
             to.adopt::<Counter>(&meta(31), &sent.data),
             Err(SnapshotError::Mismatch { .. })
         ));
-        assert_eq!(to.current().unwrap().meta, meta(30), "a mismatch was put in place");
+        assert_eq!(
+            to.current().unwrap().meta,
+            meta(30),
+            "a mismatch was put in place"
+        );
     }
     assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 1, "a draft stayed");
 }
@@ -62,13 +71,18 @@ fn a_damaged_snapshot_from_elsewhere_is_not_put_in_place() {
     let (ours, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let from = SnapshotStore::in_folder(theirs.path().to_owned()).unwrap();
     let sent = from.write(&meta(30), None, &count(30)).unwrap();
-    let SnapshotData::File(path) = &sent.data else { panic!("not a file") };
+    let SnapshotData::File(path) = &sent.data else {
+        panic!("not a file")
+    };
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(path, bytes).unwrap();
     let to = SnapshotStore::in_folder(ours.path().to_owned()).unwrap();
-    assert!(matches!(to.adopt::<Counter>(&sent.meta, &sent.data), Err(SnapshotError::Damaged { .. })));
+    assert!(matches!(
+        to.adopt::<Counter>(&sent.meta, &sent.data),
+        Err(SnapshotError::Damaged { .. })
+    ));
     assert!(to.current().is_none());
     assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 0, "a draft stayed");
 }
@@ -93,7 +107,16 @@ fn a_view_that_cannot_be_written_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = SnapshotStore::in_folder(dir.path().to_owned()).unwrap();
     let error = store.write(&meta(1), None, &Broken).unwrap_err();
-    assert!(matches!(error, SnapshotError::Io { operation: "write", .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            SnapshotError::Io {
+                operation: "write",
+                ..
+            }
+        ),
+        "{error}"
+    );
     assert!(store.current().is_none());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

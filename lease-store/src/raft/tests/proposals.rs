@@ -6,6 +6,7 @@ use super::super::failure::NodeFailure;
 use super::super::leadership::Role;
 use super::super::types::LeadershipId;
 use super::counter::{NODE, PANICS, REFUSED, add, adds, in_memory, lead};
+use crate::runtime::{Rt as _, Tokio};
 
 #[tokio::test]
 async fn a_proposal_answers_what_applying_it_answered() {
@@ -26,7 +27,7 @@ async fn concurrent_proposals_each_get_their_own_answer_and_none_is_lost() {
     let callers: Vec<_> = (0..64)
         .map(|_| {
             let node = node.clone();
-            tokio::task::spawn(async move {
+            Tokio::spawn_on(NODE, async move {
                 let mut sums = Vec::new();
                 for at in 0..50 {
                     sums.push(add(&node, &leading, at, 1).await.unwrap());
