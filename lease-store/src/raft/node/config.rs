@@ -1,0 +1,116 @@
+//! How a node is started, and what Raft is told for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use openraft::SnapshotPolicy;
+
+use super::super::data_dir::DataDir;
+use super::super::error::StartError;
+use super::super::types::Member;
+
+/// Some half a million commands, which a restart replays in about a second.
+const SNAPSHOT_AFTER_BYTES_DEFAULT: u64 = 64 * 1_024 * 1_024;
+
+/// Where a node keeps what it must not forget.
+#[derive(Debug, Clone)]
+pub enum Storage {
+    /// Nowhere: it forgets everything at a restart, its vote too, so it may only ever be alone.
+    Memory,
+    /// In a directory.
+    Directory(DataDir),
+}
+
+/// What a node does at its very first start. Later starts go on from what is stored.
+#[derive(Debug, Clone)]
+pub enum Formation {
+    /// It forms a cluster of itself alone.
+    Alone,
+    /// It forms a cluster with these members, itself among them. All members must be given the same list.
+    With(BTreeMap<u64, Member>),
+    /// It waits to be added to a cluster.
+    Wait,
+}
+
+/// How a node is started.
+#[derive(Debug, Clone)]
+pub struct NodeConfig {
+    /// Its id, never used before by another node.
+    pub node: u64,
+    /// Where it keeps its state.
+    pub storage: Storage,
+    /// What it does at its first start.
+    pub formation: Formation,
+    /// Its timings.
+    pub timings: Timings,
+    /// Entries that stay in the log behind a snapshot. Too few: a node that was away for a moment is sent a whole
+    /// snapshot. Too many: disk space.
+    pub entries_kept: u64,
+    /// Bytes of entries after which a snapshot is taken, unless the last snapshot was larger still: writing it should
+    /// not cost more than the entries did. Too few: constant writing. Too many: a restart replays them all.
+    pub snapshot_after_bytes: u64,
+}
+
+/// The timings of Raft, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timings {
+    /// Between two heartbeats. Too short: idle load. Too long: it must fit several times into an election timeout.
+    pub heartbeat_ms: u64,
+    /// The shortest silence after which a node stands for election. Too short: a slow disk or a busy host starts
+    /// elections under load.
+    pub election_min_ms: u64,
+    /// The longest one. The further from the shortest, the rarer two nodes stand at once.
+    pub election_max_ms: u64,
+}
+
+impl Default for Timings {
+    /// For nodes in one place, on machines that others share.
+    fn default() -> Self {
+        Self {
+            heartbeat_ms: 100,
+            election_min_ms: 500,
+            election_max_ms: 1_000,
+        }
+    }
+}
+
+impl NodeConfig {
+    /// A node that is alone: it keeps few entries, since nobody else needs them.
+    #[must_use]
+    pub fn alone(node: u64, storage: Storage) -> Self {
+        Self {
+            node,
+            storage,
+            formation: Formation::Alone,
+            timings: Timings::default(),
+            entries_kept: 1_024,
+            snapshot_after_bytes: SNAPSHOT_AFTER_BYTES_DEFAULT,
+        }
+    }
+}
+
+pub(super) fn raft_config(config: &NodeConfig) -> Result<Arc<openraft::Config>, StartError> {
+    let checked = openraft::Config {
+        cluster_name: "lease-store".to_owned(),
+        heartbeat_interval: config.timings.heartbeat_ms,
+        election_timeout_min: config.timings.election_min_ms,
+        election_timeout_max: config.timings.election_max_ms,
+        enable_pre_vote: Some(true),
+        // A leader that came back in its old term would answer reads before its older entries are committed.
+        enable_leader_restore: Some(false),
+        quorum_loss_probe_interval: Some(2_500),
+        // Taken when the state machine asks for one: it counts bytes.
+        snapshot_policy: SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: config.entries_kept,
+        replication_lag_threshold: 20_000,
+        purge_batch_size: 1_024,
+        max_payload_entries: 1_024,
+        // For a whole snapshot, over any network.
+        install_snapshot_timeout: 60_000,
+        ..openraft::Config::default()
+    }
+    .validate();
+    checked.map(Arc::new).map_err(|error| StartError::Raft {
+        reason: error.to_string(),
+    })
+}

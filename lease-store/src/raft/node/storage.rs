@@ -1,0 +1,47 @@
+//! Opens what a node has stored, and sees whether its parts belong together.
+
+use std::io;
+use std::sync::Arc;
+
+use super::super::error::StartError;
+use super::super::failure::FirstFailure;
+use super::super::log_store::LogStore;
+use super::super::snapshot::SnapshotStore;
+use super::config::Storage;
+use crate::runtime::Rt;
+
+pub(super) async fn open_storage<R: Rt>(
+    storage: &Storage,
+    failure: &FirstFailure,
+) -> Result<(LogStore, SnapshotStore), StartError> {
+    let Storage::Directory(dir) = storage else {
+        return Ok((LogStore::in_memory(), SnapshotStore::in_memory()));
+    };
+    let folder = dir.snapshots();
+    let opened = R::run_blocking(move || SnapshotStore::in_folder(folder)).await;
+    let snapshots = opened.map_err(|source| StartError::Thread { source })??;
+    let member = dir.clone();
+    let mark_member = Arc::new(move || member.mark_member().map_err(io::Error::other));
+    let log = LogStore::on_disk(dir.log(), mark_member, failure.clone()).await?;
+    let lost = match (log.vote(), log.purged(), snapshots.current()) {
+        (None, _, current) if dir.is_member() || current.is_some() => {
+            Some(StartError::LogLost { dir: dir.log() })
+        }
+        (_, Some(purged), current) => {
+            let covered = current.and_then(|snapshot| snapshot.meta.last_log_id);
+            (covered < Some(purged)).then(|| StartError::SnapshotLost {
+                dir: dir.log(),
+                purged: purged.index,
+            })
+        }
+        _ => None,
+    };
+    match lost {
+        Some(error) => {
+            // Lets the log's thread end, and its files go, before the error is shown.
+            let _ = log.close().await;
+            Err(error)
+        }
+        None => Ok((log, snapshots)),
+    }
+}
