@@ -1,0 +1,97 @@
+//! The store over TCP: one connection for short requests, one for renewals, and one for each acquire that waits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+
+use crate::call_error::CallError;
+use crate::clock::timer_now;
+use crate::connection::Connection;
+use crate::link::{Dialer, Link, Pacing};
+use crate::transport::{Answered, Call, Lane, Request, Transport};
+
+/// Connections of finished waits that are kept for the next ones.
+const IDLE_MAX: usize = 8;
+
+/// A client's connections.
+#[derive(Debug)]
+pub(crate) struct Tcp {
+    control: Link,
+    renewal: Link,
+    waits: Waits,
+}
+
+impl Tcp {
+    /// No connection is made yet. At most `waits_max` acquires wait at once; more queue here.
+    pub(crate) fn new(dialer: Dialer, control: Pacing, waits_max: usize) -> Self {
+        let dialer = Arc::new(dialer);
+        Self {
+            control: Link::new(Arc::clone(&dialer), control),
+            // The watchdog has a schedule of its own, which fits the leases.
+            renewal: Link::new(Arc::clone(&dialer), Pacing::ByCaller),
+            waits: Waits {
+                dialer,
+                permits: Semaphore::new(waits_max),
+                idle: Mutex::default(),
+            },
+        }
+    }
+}
+
+impl Transport for Tcp {
+    fn call(&self, lane: Lane, request: Request) -> Call<'_> {
+        match lane {
+            Lane::Control => Box::pin(self.control.call(request)),
+            Lane::Renewal => Box::pin(self.renewal.call(request)),
+            Lane::Wait => Box::pin(self.waits.call(request)),
+        }
+    }
+
+    fn reach(&self) -> Pin<Box<dyn Future<Output = Result<(), CallError>> + Send + '_>> {
+        Box::pin(async { self.control.connection().await.map(drop) })
+    }
+}
+
+/// The connections of waiting acquires. A wait that is given up takes its connection along: the server sees it close.
+#[derive(Debug)]
+struct Waits {
+    dialer: Arc<Dialer>,
+    permits: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Waits {
+    async fn call(&self, request: Request) -> Result<Answered, CallError> {
+        let patience = request.patience;
+        let expires = timer_now() + patience;
+        let ready = timeout_at(expires, async {
+            let permit = self.permits.acquire().await.map_err(|_| CallError::Stopped)?;
+            let connection = match self.take_idle() {
+                Some(connection) => connection,
+                None => self.dialer.dial().await?,
+            };
+            Ok((permit, connection))
+        });
+        let (permit, connection) = ready.await.unwrap_or(Err(CallError::NotSent { patience }))?;
+        let answered = connection.call(request, expires).await?;
+        self.keep(connection);
+        drop(permit);
+        Ok(answered)
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|connection| !connection.is_closed());
+        idle.pop()
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX && !connection.is_closed() {
+            idle.push(connection);
+        }
+    }
+}
