@@ -12,6 +12,9 @@
 //! - A wait that is due ends before anything is granted to it.
 //! - The sweep of due records is bounded for each entry; what remains is due at once.
 //! - A request id is granted at most once, and remembered for a stated time after its end.
+//! - Attachments rise: a late call that names an earlier one, or comes from an earlier incarnation, takes no wait from
+//!   its successor and grants nothing. Every caller that queues is told the end of it exactly once.
+//! - A command that is refused leaves nothing behind; a bound that is lowered drops nothing that exists.
 
 mod acquire;
 mod apply;

@@ -209,6 +209,8 @@ fn bytes_are_counted_to_the_last_one_and_given_back() {
     assert_eq!(lab.at(1, wait), Outcome::Queued);
     assert_eq!(lab.machine.stats().bytes, 16);
     assert_eq!(lab.at(2, ask("B", "bbbb", 50)), limit(LimitKind::Bytes, 20));
+    let longer_wait = ask("A", "xxxxx", 50).waiting(100, caller(2));
+    assert_eq!(lab.at(2, longer_wait), limit(LimitKind::Bytes, 20));
     lab.grant(2, ask("B", "bbb", 50));
     assert_eq!(lab.machine.stats().bytes, 20);
     assert_eq!(lab.at(3, cancel("B", "b", "r")), limit(LimitKind::Bytes, 20));
@@ -227,6 +229,14 @@ fn bytes_are_counted_to_the_last_one_and_given_back() {
     );
     lab.at(4 + 60_001, Command::Tick);
     assert_eq!(lab.machine.stats().bytes, 0);
+}
+
+/// The promise is 300 bytes for a live lease with a name and an owner of 24 bytes; measured were 270. What the record
+/// itself takes is the part that a new field would make grow unseen.
+#[test]
+fn the_record_of_a_lease_stays_small() {
+    let record = size_of::<Option<crate::machine::leases::Record>>();
+    assert!(record <= 128, "{record} bytes");
 }
 
 #[test]

@@ -138,8 +138,10 @@ fn items_that_are_missing_double_or_out_of_order_are_refused() {
     for at in 1..items.len() - 1 {
         let mut missing = items.clone();
         missing.remove(at);
+        // With a count that agrees, so that the order alone can tell.
         let mut double = items.clone();
         double.insert(at, items[at].clone());
+        *double.last_mut().unwrap().last_mut().unwrap() += 1;
         let mut swapped = items.clone();
         swapped.swap(at, at + 1);
         for changed in [missing, double, swapped] {
