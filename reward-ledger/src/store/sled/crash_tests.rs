@@ -15,6 +15,7 @@ use lease_core::{Fence, FenceToken, LeaseName};
 
 use super::{SledConfig, SledStore, Stage};
 use crate::core::ClaimOutcome;
+use crate::error::OpenError;
 use crate::event_id::RewardEventId;
 use crate::ledger::Ledger;
 use crate::types::Claim;
@@ -258,6 +259,10 @@ async fn whatever_was_acknowledged_survives_kill_9_at_any_moment() {
         let kill_after = 1 + usize::try_from(random() % 800).unwrap();
         let mut child = child_command(dir.path(), round).spawn().unwrap();
         told.read(&mut child, |child, acknowledged| {
+            if acknowledged == 1 {
+                let second = SledStore::open(dir.path());
+                assert!(matches!(second, Err(OpenError::InUse { .. })), "{second:?}");
+            }
             if acknowledged == kill_after {
                 child.kill().unwrap();
             }

@@ -15,6 +15,8 @@ mod crash_tests;
 mod directory;
 mod hook;
 mod mailbox;
+#[cfg(test)]
+mod power_tests;
 mod progress;
 #[cfg(test)]
 mod recovery_tests;
