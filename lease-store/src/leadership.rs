@@ -56,11 +56,13 @@ impl<R: Rt> Leadership<R> {
             None => ClusterClock::new(Timestamp::ZERO, R::now()),
         };
         let floor = self.floor.at_start::<R>()?;
-        let mut commands = vec![Command::NodeStarted {
+        // The floor comes first: what is due may be granted to others in this very entry.
+        let raise = floor.map(|floor| Command::RaiseTokenFloor { floor: floor.token });
+        let mut commands: Vec<Command> = raise.into_iter().collect();
+        commands.push(Command::NodeStarted {
             node: self.id,
             incarnation: self.incarnation,
-        }];
-        commands.extend(floor.map(|floor| Command::RaiseTokenFloor { floor: floor.token }));
+        });
         commands.extend(self.limits.map(Command::SetLimits));
         let body = encode(&commands)?;
         let pending = self.node.propose(clock.at(R::now()), body, elected.id).await?;
