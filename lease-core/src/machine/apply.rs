@@ -38,9 +38,8 @@ impl LeaseMachine {
             Command::Acquire(acquire) => self.acquire(acquire, effects),
             Command::Renew(renewal) => self.renew(renewal, effects),
             Command::RenewMany(renewals) if renewals.len() > RENEW_MANY_MAX => {
-                Outcome::Refused(Refusal::TooLarge {
-                    what: "one renewal",
-                    max: RENEW_MANY_MAX,
+                Outcome::Refused(Refusal::TooManyRenewals {
+                    max: RENEW_MANY_MAX as u64,
                 })
             }
             Command::RenewMany(renewals) => Outcome::RenewedMany(

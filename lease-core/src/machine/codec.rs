@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::Command;
+use super::{Command, Outcome};
 use crate::limits::{BATCH_COMMANDS_MAX, ENTRY_BYTES_MAX};
 
 /// The format of an entry's body: this byte, then for each command its length as a little-endian `u32` and its bytes.
@@ -66,6 +66,21 @@ impl EncodedCommand {
     #[must_use]
     pub const fn tick() -> Self {
         Self(Bytes::from_static(&[0]))
+    }
+
+    /// Takes over a command that another node encoded, once it reads as one.
+    ///
+    /// # Errors
+    /// [`CodecError`] if the bytes are no command that this build knows.
+    pub fn from_bytes(bytes: Bytes) -> Result<Self, CodecError> {
+        let _: Command = decode("command", &bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// The bytes, to be sent to another node.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &Bytes {
+        &self.0
     }
 
     /// Bytes that it takes in a body.
@@ -127,6 +142,22 @@ pub fn split(body: &[u8]) -> Result<Vec<Command>, CodecError> {
         rest = after;
     }
     Ok(commands)
+}
+
+/// The bytes of an outcome, for the node that forwarded its command.
+///
+/// # Errors
+/// [`CodecError::TooLarge`] above what one entry may hold.
+pub fn encode_outcome(outcome: &Outcome) -> Result<Vec<u8>, CodecError> {
+    encode("outcome", outcome)
+}
+
+/// Reads back what [`encode_outcome`] wrote.
+///
+/// # Errors
+/// [`CodecError`] if the bytes are no outcome that this build knows.
+pub fn decode_outcome(bytes: &[u8]) -> Result<Outcome, CodecError> {
+    decode("outcome", bytes)
 }
 
 pub(super) fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {

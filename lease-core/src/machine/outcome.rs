@@ -1,14 +1,16 @@
 //! What the machine answers and what it tells others: plain data.
 //!
-//! A refusal is an answer, not an error. Servers convert these by hand into replies.
+//! A refusal is an answer, not an error. Servers convert these by hand into replies. Outcomes also travel between
+//! nodes, so their variants are only appended to.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{LeaseKey, MachineVersion};
 use crate::types::{Attachment, FenceToken, OwnerId, SharedBytes, Timestamp};
 
 /// The answer to one command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Nothing to say: a tick, a floor, a limit.
     Done,
@@ -78,7 +80,7 @@ pub enum Outcome {
 }
 
 /// Who holds a lease, as of one entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The token of the grant.
     pub token: FenceToken,
@@ -93,7 +95,7 @@ pub struct Holder {
 }
 
 /// Why a grant is over.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndReason {
     /// Its time ran out.
     Expired,
@@ -117,7 +119,7 @@ pub enum EndReason {
 }
 
 /// Why a command was refused. Nothing was applied.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// A total bound is reached.
@@ -143,13 +145,11 @@ pub enum Refusal {
     /// Another wait has this attachment.
     #[error("another wait has this attachment")]
     AttachmentInUse,
-    /// A command is larger than the machine takes.
-    #[error("{what} has more than {max} items")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// Most items.
-        max: usize,
+    /// One renewal of many names more leases than the machine takes.
+    #[error("one renewal takes at most {max} leases")]
+    TooManyRenewals {
+        /// Most leases.
+        max: u64,
     },
     /// A version below the active one was asked for.
     #[error("machine version {active} is active already")]
@@ -160,7 +160,7 @@ pub enum Refusal {
 }
 
 /// The total bounds that a command can meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LimitKind {
     /// Leases held at once.
     Leases,

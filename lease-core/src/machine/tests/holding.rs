@@ -259,10 +259,8 @@ fn renewals_of_too_many_are_refused_before_anything_is_done() {
     let most = vec![renewal("L", t, 90); RENEW_MANY_MAX];
     let mut more = most.clone();
     more.push(renewal("L", t, 90));
-    let refusal = Refusal::TooLarge {
-        what: "one renewal",
-        max: RENEW_MANY_MAX,
-    };
+    let max = RENEW_MANY_MAX as u64;
+    let refusal = Refusal::TooManyRenewals { max };
     assert_eq!(lab.at(1, Command::RenewMany(more)), refused(refusal));
     assert_eq!(lab.deadline("L"), Timestamp::from_millis(50));
     let Outcome::RenewedMany(all) = lab.at(2, Command::RenewMany(most)) else {

@@ -141,8 +141,8 @@ impl Model {
             Command::Acquire(acquire) => self.acquire(acquire),
             Command::Renew(renewal) => self.renew(renewal),
             Command::RenewMany(renewals) if renewals.len() > RENEW_MANY_MAX => {
-                let (what, max) = ("one renewal", RENEW_MANY_MAX);
-                Outcome::Refused(Refusal::TooLarge { what, max })
+                let max = RENEW_MANY_MAX as u64;
+                Outcome::Refused(Refusal::TooManyRenewals { max })
             }
             Command::RenewMany(renewals) => {
                 Outcome::RenewedMany(renewals.iter().map(|renewal| self.renew(renewal)).collect())
