@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use lease_core::{Fence, FenceToken, LeaseName};
 
+use super::tests::numbers;
 use super::{SledConfig, SledStore, Stage};
 use crate::core::ClaimOutcome;
 use crate::error::OpenError;
@@ -236,16 +237,6 @@ impl Told {
         assert!(report.is_clean(), "{context}: {:#?}", report.violations);
         assert!(report.claims >= self.receipts.len() as u64, "{context}");
         ledger.close().await.unwrap();
-    }
-}
-
-/// A stream of numbers from a seed, for the moments of the kills.
-fn numbers(mut seed: u64) -> impl FnMut() -> u64 {
-    move || {
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        seed >> 33
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use lease_core::{Fence, FenceToken, LeaseName};
 
-use super::tests::event;
+use super::tests::{event, numbers};
 use super::{SledConfig, SledStore, Stage};
 use crate::ledger::Ledger;
 use crate::types::{Claim, Receipt};
@@ -139,24 +139,20 @@ async fn a_power_cut_loses_nothing_acknowledged_and_tears_no_group() {
         .build()
         .unwrap();
     let ledger = Ledger::open(SledStore::open_with(config).unwrap());
-    let mut random = SEED;
+    let mut random = numbers(SEED);
     let mut receipts = group(&ledger, 0).await;
     let mut missing = 0;
     for number in 1..GROUPS {
         let synced = images.lock().unwrap().synced.clone();
         let last = group(&ledger, number).await;
         let written = images.lock().unwrap().written.clone();
-        if number % GROUPS_PER_CUT == 0 {
-            for odds in 0..CUTS {
-                let left = cut(&synced, &written, || {
-                    random = random
-                        .wrapping_mul(6_364_136_223_846_793_005)
-                        .wrapping_add(1_442_695_040_888_963_407);
-                    (random >> 33) % u64::from(CUTS + 1) <= u64::from(odds)
-                });
-                let context = format!("seed {SEED}, group {number}, cut {odds}");
-                missing += verify(&left, &receipts, &last, &context).await;
-            }
+        let cuts = if number % GROUPS_PER_CUT == 0 { CUTS } else { 0 };
+        for odds in 0..cuts {
+            let left = cut(&synced, &written, || {
+                random() % u64::from(CUTS + 1) <= u64::from(odds)
+            });
+            let context = format!("seed {SEED}, group {number}, cut {odds}");
+            missing += verify(&left, &receipts, &last, &context).await;
         }
         receipts.extend(last);
     }

@@ -66,6 +66,16 @@ pub(super) fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
+/// A stream of numbers from a seed.
+pub(super) fn numbers(mut seed: u64) -> impl FnMut() -> u64 {
+    move || {
+        seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        seed >> 33
+    }
+}
+
 /// A gate that the writer waits at and the test opens.
 #[derive(Debug, Clone, Default)]
 struct Gate(Arc<(Mutex<GateState>, Condvar)>);
