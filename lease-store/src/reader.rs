@@ -84,7 +84,7 @@ impl<R: Rt> Reader<R> {
         // The clock of the leadership that was proven, not of one before it.
         let role = *self.role.borrow();
         match (proven, role.leading()) {
-            (Ok(()), Some(leading)) => Ok(leading.time(R::now())),
+            (Ok(_), Some(leading)) => Ok(leading.time(R::now())),
             (proven, _) => {
                 tracing::debug!(?proven, "a read could not be proven");
                 Err(StoreError::Unavailable {

@@ -108,6 +108,7 @@ fn member(
         node,
         address,
         standing,
+        ..
     }: MemberStatus,
 ) -> Member {
     Member {

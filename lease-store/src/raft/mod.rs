@@ -3,6 +3,7 @@
 //! Nothing of openraft leaves it: what is public here is in our own words. It knows no lease either, but drives
 //! whatever implements [`applier::Applier`]. Reading order: [`node`], `state_machine`, `log_store`, `snapshot`.
 
+mod applied;
 pub mod applier;
 mod codec;
 pub mod data_dir;

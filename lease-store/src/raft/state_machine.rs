@@ -5,7 +5,6 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::{Stream, StreamExt as _};
@@ -16,6 +15,7 @@ use openraft::type_config::alias::WatchSenderOf;
 use openraft::{AsyncRuntime, OptionalSend, RaftSnapshotBuilder, Snapshot};
 use tokio::sync::Notify;
 
+use super::applied::AppliedMark;
 use super::applier::Applier;
 use super::failure::{FirstFailure, NodeFailure};
 use super::leadership::{Anchor, Leading};
@@ -53,7 +53,7 @@ pub(super) struct Surroundings {
     pub(super) restored: Option<LeaderId>,
     pub(super) snapshots: Arc<SnapshotStore>,
     pub(super) failure: FirstFailure,
-    pub(super) applied: Arc<AtomicU64>,
+    pub(super) applied: AppliedMark,
     pub(super) gate: WorkGate,
     /// Bytes of entries after which a snapshot is worth its cost, unless the last snapshot was larger still.
     pub(super) snapshot_after_bytes: u64,
@@ -100,9 +100,7 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
         self.last_applied = Some(log_id);
         self.since_snapshot.entries = self.since_snapshot.entries.saturating_add(1);
         self.since_snapshot.bytes = self.since_snapshot.bytes.saturating_add(bytes);
-        self.around
-            .applied
-            .store(next_index(Some(&log_id)), Ordering::Release);
+        self.around.applied.set(next_index(Some(&log_id)));
         self.ask_for_snapshot();
         Ok(outcome)
     }
@@ -245,9 +243,7 @@ impl<R: Rt, A: Applier> RaftStateMachine<Types<R, A::Outcome>> for StateMachine<
         let applied_at = R::now();
         self.stamp = head.last_stamp().map(|stamp| Anchor { stamp, applied_at });
         self.since_snapshot = SinceSnapshot::default();
-        self.around
-            .applied
-            .store(next_index(self.last_applied.as_ref()), Ordering::Release);
+        self.around.applied.set(next_index(self.last_applied.as_ref()));
         freed.await
     }
 

@@ -7,10 +7,11 @@ mod config;
 mod pending;
 mod status;
 mod storage;
+mod transfer;
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -26,8 +27,10 @@ use tokio::sync::Notify;
 use self::config::raft_config;
 pub use self::config::{Formation, NodeConfig, Storage, Timings};
 pub use self::pending::{Applied, Pending};
-pub use self::status::{MemberStatus, NodeStatus, Standing};
+pub use self::status::{MemberStatus, NodeStatus, PeerProgress, Standing};
 use self::storage::open_storage;
+pub use self::transfer::TransferError;
+use super::applied::AppliedMark;
 use super::applier::Applier;
 use super::error::{ProposeError, ReadError, Refusal, StartError};
 use super::failure::{FirstFailure, NodeFailure};
@@ -54,7 +57,7 @@ struct Shared<R: Rt, A: Applier> {
     storage: Storage,
     started: Started<R, A::Outcome>,
     failure: FirstFailure,
-    applied: Arc<AtomicU64>,
+    applied: AppliedMark,
     gate: WorkGate,
     stopping: AtomicBool,
 }
@@ -80,7 +83,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
     {
         let failure = FirstFailure::default();
         let (log, snapshots) = open_storage::<R>(&config.storage, &failure).await?;
-        let applied = Arc::new(AtomicU64::new(0));
+        let applied = AppliedMark::default();
         let gate = WorkGate::default();
         let snapshot_due = Arc::new(Notify::new());
         let around = Surroundings {
@@ -88,7 +91,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
             restored: log.vote().map(|vote| vote.leader_id),
             snapshots: Arc::new(snapshots),
             failure: failure.clone(),
-            applied: Arc::clone(&applied),
+            applied: applied.clone(),
             gate: gate.clone(),
             snapshot_after_bytes: config.snapshot_after_bytes,
             snapshot_due: Arc::clone(&snapshot_due),
@@ -164,16 +167,17 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
     }
 
     /// Waits until this node has applied everything that was committed anywhere when it was called, and has shown by
-    /// a quorum that it led then. What is read here afterwards is linearizable.
+    /// a quorum that it led then. What is read here afterwards is linearizable, and what is read at another node too
+    /// once that has applied the entry whose index is returned.
     ///
     /// # Errors
     /// This node does not lead, no quorum answers, or it has stopped.
     ///
     /// # Cancel safety
     /// Cancel safe: nothing is changed.
-    pub async fn read_barrier(&self) -> Result<(), ReadError> {
+    pub async fn read_barrier(&self) -> Result<u64, ReadError> {
         match self.shared.raft.ensure_linearizable(ReadPolicy::ReadIndex).await {
-            Ok(_) => Ok(()),
+            Ok(proven) => Ok(proven.index()),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
                 let leader = forward.leader_id;
                 Err(ReadError::NotLeader { leader })
@@ -208,7 +212,15 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
     /// The index after the last entry applied here; it never falls while the node runs.
     #[must_use]
     pub fn applied_next(&self) -> u64 {
-        self.shared.applied.load(Ordering::Acquire)
+        self.shared.applied.next()
+    }
+
+    /// Waits until this node has applied the entry `index`; for ever, if it never does.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: nothing is changed.
+    pub async fn wait_applied(&self, index: u64) {
+        self.shared.applied.wait(index).await;
     }
 
     /// Where this node stands.
