@@ -49,8 +49,20 @@ mod tests {
 
     #[test]
     fn the_ceiling_doubles_up_to_the_cap() {
-        for (failures, millis) in [(0, 0), (1, 50), (2, 100), (3, 200), (6, 1_600), (7, 2_000), (u32::MAX, 2_000)] {
-            assert_eq!(BACKOFF.ceiling(failures), Duration::from_millis(millis), "{failures}");
+        for (failures, millis) in [
+            (0, 0),
+            (1, 50),
+            (2, 100),
+            (3, 200),
+            (6, 1_600),
+            (7, 2_000),
+            (u32::MAX, 2_000),
+        ] {
+            assert_eq!(
+                BACKOFF.ceiling(failures),
+                Duration::from_millis(millis),
+                "{failures}"
+            );
         }
     }
 

@@ -146,7 +146,8 @@ impl ClientBuilder {
     /// # Errors
     /// [`ConnectError`] if a setting is wrong, or outside of a tokio runtime.
     pub fn connect_lazily(self, endpoints: &str) -> Result<FenceClient, ConnectError> {
-        let endpoints = Endpoint::parse_list(endpoints).map_err(|source| ConnectError::Endpoint { source })?;
+        let endpoints =
+            Endpoint::parse_list(endpoints).map_err(|source| ConnectError::Endpoint { source })?;
         let clock = self.clock();
         let dialer = Dialer {
             failover: Failover::new(endpoints),

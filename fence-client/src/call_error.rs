@@ -87,7 +87,10 @@ impl CallError {
     /// What the server refused the request with, if it did and knows that nothing was applied.
     pub(crate) fn refusal(&self) -> Option<&ErrorReply> {
         let reply = match self {
-            Self::Answer { source: AnswerError::Refused { reply, .. } } | Self::Greeting { reply, .. } => reply,
+            Self::Answer {
+                source: AnswerError::Refused { reply, .. },
+            }
+            | Self::Greeting { reply, .. } => reply,
             Self::Answer { .. }
             | Self::Connect { .. }
             | Self::NotSent { .. }

@@ -78,7 +78,8 @@ impl Caller {
         repeat: Repeat,
         read: Read<R>,
     ) -> Result<Understood<R>, Failure> {
-        self.ask_within(command, repeat, read, self.operation_timeout).await
+        self.ask_within(command, repeat, read, self.operation_timeout)
+            .await
     }
 
     /// Sends `command` until it is answered, within `budget`.
@@ -119,7 +120,13 @@ impl Attempts {
     /// No attempt yet. The budget is bounded by the configuration.
     pub(crate) fn new(budget: Duration, backoff: Backoff) -> Self {
         let earlier = Earlier::NotApplied;
-        Self { budget, until: timer_now() + budget, backoff, failures: 0, earlier }
+        Self {
+            budget,
+            until: timer_now() + budget,
+            backoff,
+            failures: 0,
+            earlier,
+        }
     }
 
     /// The store was there until now: the time for what follows begins anew.
@@ -147,7 +154,10 @@ impl Attempts {
         let pause = self.backoff.delay(self.failures, jitter());
         if !again || pause >= self.left() {
             let may_have_applied = self.earlier == Earlier::MayHaveApplied;
-            return Err(Failure { error, may_have_applied });
+            return Err(Failure {
+                error,
+                may_have_applied,
+            });
         }
         tracing::debug!(%error, failures = self.failures, "trying again");
         tokio::time::sleep(pause).await;

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,24 +10,23 @@ use lease_core::wire::{
 };
 use lease_core::{FenceToken, InvalidValue, LeaseName, OwnerId, RequestId, SharedBytes};
 
-use crate::acquire::LeaseRequest;
 use crate::builder::ClientBuilder;
 use crate::caller::{Caller, Failure, Read, Repeat};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::errands::ErrandsHandle;
 use crate::error::{ConnectError, RequestError};
+use crate::lease_request::LeaseRequest;
 use crate::unavailable::Outage;
 use crate::watchdog::{HoldId, WatchdogHandle};
 
 /// A client of a lease store. Cloning shares connections, watchdog and owner.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FenceClient {
     core: Arc<Core>,
 }
 
 /// What a client and all its leases share.
-#[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) settings: Settings,
     pub(crate) caller: Caller,
@@ -117,7 +117,9 @@ impl FenceClient {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn get(&self, name: impl AsRef<[u8]>) -> Result<Option<LeaseView>, RequestError> {
-        let command = LeaseCommand::Get { name: valid(LeaseName::new(name))? };
+        let command = LeaseCommand::Get {
+            name: valid(LeaseName::new(name))?,
+        };
         let answer = self.ask(&command, Repeat::Safely, GetReply::from_reply).await?;
         Ok(answer.lease)
     }
@@ -137,7 +139,11 @@ impl FenceClient {
         count: Option<u64>,
     ) -> Result<ListReply, RequestError> {
         let prefix = SharedBytes::from(prefix.as_ref());
-        let command = LeaseCommand::List(ListCommand { prefix, cursor, count });
+        let command = LeaseCommand::List(ListCommand {
+            prefix,
+            cursor,
+            count,
+        });
         self.ask(&command, Repeat::Safely, ListReply::from_reply).await
     }
 
@@ -153,8 +159,13 @@ impl FenceClient {
         name: impl AsRef<[u8]>,
         count: Option<u64>,
     ) -> Result<Vec<HistoryEntry>, RequestError> {
-        let command = LeaseCommand::History { name: valid(LeaseName::new(name))?, count };
-        let answer = self.ask(&command, Repeat::Safely, HistoryReply::from_reply).await?;
+        let command = LeaseCommand::History {
+            name: valid(LeaseName::new(name))?,
+            count,
+        };
+        let answer = self
+            .ask(&command, Repeat::Safely, HistoryReply::from_reply)
+            .await?;
         Ok(answer.events)
     }
 
@@ -170,7 +181,10 @@ impl FenceClient {
         name: impl AsRef<[u8]>,
         owner: &OwnerId,
     ) -> Result<Option<FenceToken>, RequestError> {
-        let command = LeaseCommand::Token { name: valid(LeaseName::new(name))?, owner: owner.clone() };
+        let command = LeaseCommand::Token {
+            name: valid(LeaseName::new(name))?,
+            owner: owner.clone(),
+        };
         let answer = self.ask(&command, Repeat::Safely, TokenReply::from_reply).await?;
         Ok(answer.token)
     }
@@ -192,8 +206,14 @@ impl FenceClient {
         reason: impl AsRef<[u8]>,
     ) -> Result<Option<FenceToken>, RequestError> {
         let reason = valid_reason(reason.as_ref())?;
-        let command = LeaseCommand::Force { name: valid(LeaseName::new(name))?, reason };
-        match self.ask(&command, Repeat::IfNotApplied, ForceReply::from_reply).await? {
+        let command = LeaseCommand::Force {
+            name: valid(LeaseName::new(name))?,
+            reason,
+        };
+        match self
+            .ask(&command, Repeat::IfNotApplied, ForceReply::from_reply)
+            .await?
+        {
             ForceReply::Released { token } => Ok(Some(token)),
             ForceReply::NotHeld => Ok(None),
         }
@@ -243,11 +263,26 @@ impl FenceClient {
     }
 }
 
+impl fmt::Debug for FenceClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FenceClient")
+            .field("owner", self.owner())
+            .field("held", &self.held())
+            .finish_non_exhaustive()
+    }
+}
+
 fn request_error(failure: Failure) -> RequestError {
-    let Failure { error, may_have_applied } = failure;
+    let Failure {
+        error,
+        may_have_applied,
+    } = failure;
     match error.refusal() {
         Some(reply) if !may_have_applied => RequestError::Refused { reply: reply.clone() },
-        _ => RequestError::Failed { source: error, may_have_applied },
+        _ => RequestError::Failed {
+            source: error,
+            may_have_applied,
+        },
     }
 }
 
@@ -257,7 +292,12 @@ fn valid<T>(value: Result<T, InvalidValue>) -> Result<T, RequestError> {
 
 fn valid_reason(reason: &[u8]) -> Result<SharedBytes, RequestError> {
     if reason.len() > REASON_BYTES_MAX {
-        let invalid = InvalidValue::Length { what: "reason", min: 0, max: REASON_BYTES_MAX, len: reason.len() };
+        let invalid = InvalidValue::Length {
+            what: "reason",
+            min: 0,
+            max: REASON_BYTES_MAX,
+            len: reason.len(),
+        };
         return Err(RequestError::Invalid { invalid });
     }
     Ok(SharedBytes::from(reason))

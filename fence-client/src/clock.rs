@@ -93,7 +93,10 @@ impl fmt::Debug for Clock {
 }
 
 /// The time of tokio's timers, for waiting alone: it may stand still in a suspend.
-#[expect(clippy::disallowed_methods, reason = "the one place that reads the timers' time")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the timers' time"
+)]
 pub(crate) fn timer_now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }

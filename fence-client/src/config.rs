@@ -66,10 +66,18 @@ impl Settings {
     /// Checks each setting, and those that depend on each other.
     pub(crate) fn check(&self) -> Result<(), ConnectError> {
         if self.rate_error_ppm > RATE_ERROR_PPM_MAX {
-            return Err(ConnectError::RateError { ppm: self.rate_error_ppm, max: RATE_ERROR_PPM_MAX });
+            return Err(ConnectError::RateError {
+                ppm: self.rate_error_ppm,
+                max: RATE_ERROR_PPM_MAX,
+            });
         }
         if let Some(margin) = self.margin {
-            between("margin", margin, MARGIN_MIN, "1 ms to 1 h: the store counts in milliseconds")?;
+            between(
+                "margin",
+                margin,
+                MARGIN_MIN,
+                "1 ms to 1 h: the store counts in milliseconds",
+            )?;
         }
         let some = Duration::from_millis(1);
         between("connect_timeout", self.connect_timeout, some, "1 ms to 1 h")?;
@@ -81,12 +89,19 @@ impl Settings {
             "at least request_timeout, since an operation is one request or more, and at most 1 h",
         )?;
         between("backoff", self.backoff.base, some, "1 ms to 1 h")?;
-        between("backoff_max", self.backoff.cap, self.backoff.base, "at least backoff, and at most 1 h")?;
-        self.caution(self.default_ttl).map(drop).map_err(|_| ConnectError::Config {
-            what: "default_ttl",
-            value: self.default_ttl,
-            rule: "at least twice what margin and clock rate error take off it",
-        })
+        between(
+            "backoff_max",
+            self.backoff.cap,
+            self.backoff.base,
+            "at least backoff, and at most 1 h",
+        )?;
+        self.caution(self.default_ttl)
+            .map(drop)
+            .map_err(|_| ConnectError::Config {
+                what: "default_ttl",
+                value: self.default_ttl,
+                rule: "at least twice what margin and clock rate error take off it",
+            })
     }
 
     /// What is taken off the deadlines of a lease of this ttl.
@@ -94,8 +109,13 @@ impl Settings {
     /// At least half of the ttl must be left: then a renewal after a third of it, and one more attempt, still fit.
     pub(crate) fn caution(&self, ttl: Duration) -> Result<(Ttl, Caution), AcquireError> {
         let auto = ttl.checked_div(MARGIN_PART).unwrap_or_default();
-        let margin = self.margin.unwrap_or(auto.clamp(MARGIN_AUTO_MIN, MARGIN_AUTO_MAX));
-        let caution = Caution { rate_error_ppm: self.rate_error_ppm, margin };
+        let margin = self
+            .margin
+            .unwrap_or(auto.clamp(MARGIN_AUTO_MIN, MARGIN_AUTO_MAX));
+        let caution = Caution {
+            rate_error_ppm: self.rate_error_ppm,
+            margin,
+        };
         let half = ttl.checked_div(2).unwrap_or_default();
         if caution.sure(ttl).saturating_sub(margin) < half || ttl < MARGIN_MIN {
             let least = self.least_ttl();
@@ -142,7 +162,13 @@ mod tests {
     #[test]
     fn the_default_margin_is_a_fiftieth_within_bounds() {
         let settings = Settings::default();
-        for (ttl_ms, margin_ms) in [(100, 10), (500, 10), (5_000, 100), (25_000, 500), (3_600_000, 500)] {
+        for (ttl_ms, margin_ms) in [
+            (100, 10),
+            (500, 10),
+            (5_000, 100),
+            (25_000, 500),
+            (3_600_000, 500),
+        ] {
             let (_, caution) = settings.caution(Duration::from_millis(ttl_ms)).unwrap();
             assert_eq!(caution.margin, Duration::from_millis(margin_ms), "{ttl_ms}");
         }
@@ -152,7 +178,10 @@ mod tests {
     fn a_ttl_that_leaves_no_room_is_refused_and_the_least_one_is_taken() {
         for margin in [None, Some(1), Some(250)] {
             let margin = margin.map(Duration::from_millis);
-            let settings = Settings { margin, ..Settings::default() };
+            let settings = Settings {
+                margin,
+                ..Settings::default()
+            };
             let error = settings.caution(Duration::from_millis(1)).unwrap_err();
             let AcquireError::TtlTooShort { least, .. } = error else {
                 panic!("{error:?}");
@@ -169,16 +198,55 @@ mod tests {
         default.check().unwrap();
         let second = Duration::from_secs(1);
         for (what, settings) in [
-            ("margin", Settings { margin: Some(Duration::from_micros(999)), ..default.clone() }),
-            ("operation_timeout", Settings { operation_timeout: second, ..default.clone() }),
-            ("connect_timeout", Settings { connect_timeout: Duration::ZERO, ..default.clone() }),
-            ("default_ttl", Settings { margin: Some(6 * second), ..default.clone() }),
-            ("backoff_max", Settings { backoff: Backoff { base: 2 * second, cap: second }, ..default.clone() }),
+            (
+                "margin",
+                Settings {
+                    margin: Some(Duration::from_micros(999)),
+                    ..default.clone()
+                },
+            ),
+            (
+                "operation_timeout",
+                Settings {
+                    operation_timeout: second,
+                    ..default.clone()
+                },
+            ),
+            (
+                "connect_timeout",
+                Settings {
+                    connect_timeout: Duration::ZERO,
+                    ..default.clone()
+                },
+            ),
+            (
+                "default_ttl",
+                Settings {
+                    margin: Some(6 * second),
+                    ..default.clone()
+                },
+            ),
+            (
+                "backoff_max",
+                Settings {
+                    backoff: Backoff {
+                        base: 2 * second,
+                        cap: second,
+                    },
+                    ..default.clone()
+                },
+            ),
         ] {
             let error = settings.check().unwrap_err();
-            assert!(matches!(error, ConnectError::Config { what: found, .. } if found == what), "{what}: {error}");
+            assert!(
+                matches!(error, ConnectError::Config { what: found, .. } if found == what),
+                "{what}: {error}"
+            );
         }
-        let drift = Settings { rate_error_ppm: RATE_ERROR_PPM_MAX + 1, ..default };
+        let drift = Settings {
+            rate_error_ppm: RATE_ERROR_PPM_MAX + 1,
+            ..default
+        };
         assert!(matches!(drift.check(), Err(ConnectError::RateError { .. })));
     }
 

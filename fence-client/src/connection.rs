@@ -73,7 +73,11 @@ impl Connection {
             return Err(CallError::NotSent { patience });
         }
         let (reply, answer) = oneshot::channel();
-        let envelope = Envelope { request, expires, reply };
+        let envelope = Envelope {
+            request,
+            expires,
+            reply,
+        };
         match tokio::time::timeout_at(expires, self.mailbox.send(envelope)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return Err(CallError::NotSent { patience }),
@@ -162,7 +166,11 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Socket<S> {
     }
 
     fn on_asked(&mut self, envelope: Envelope) -> Result<(), End> {
-        let Envelope { request, expires, reply } = envelope;
+        let Envelope {
+            request,
+            expires,
+            reply,
+        } = envelope;
         if reply.is_closed() || expires <= timer_now() {
             return Ok(());
         }
@@ -177,7 +185,13 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Socket<S> {
         let added = self.unsent.len().saturating_sub(before);
         let starts_at = self.taken;
         self.taken = self.taken.saturating_add(added as u64);
-        self.waiting.push_back(Waiting { starts_at, sent, expires, patience, reply });
+        self.waiting.push_back(Waiting {
+            starts_at,
+            sent,
+            expires,
+            patience,
+            reply,
+        });
         Ok(())
     }
 
@@ -206,7 +220,10 @@ impl<S: AsyncRead + AsyncWrite + Send + 'static> Socket<S> {
             let Some(waiting) = self.waiting.pop_front() else {
                 return Err(End::Broken(io::ErrorKind::InvalidData));
             };
-            let _ = waiting.reply.send(Ok(Answered { reply, sent: waiting.sent }));
+            let _ = waiting.reply.send(Ok(Answered {
+                reply,
+                sent: waiting.sent,
+            }));
         }
         Ok(())
     }

@@ -8,7 +8,12 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn get() -> Request {
-    Request::new(LeaseCommand::Get { name: LeaseName::new("l").unwrap() }, PATIENCE)
+    Request::new(
+        LeaseCommand::Get {
+            name: LeaseName::new("l").unwrap(),
+        },
+        PATIENCE,
+    )
 }
 
 /// A connection whose peer is the test; `room` bytes fit between them.
@@ -79,7 +84,10 @@ async fn an_answer_to_nothing_or_of_no_protocol_ends_the_connection() {
 async fn a_withdrawn_request_is_not_sent() {
     let (connection, mut peer) = connect(4_096);
     let withdrawn = Request::prepared(lease_core::wire::LeaseVerb::Get, PATIENCE, || None);
-    let error = connection.call(withdrawn, timer_now() + PATIENCE).await.unwrap_err();
+    let error = connection
+        .call(withdrawn, timer_now() + PATIENCE)
+        .await
+        .unwrap_err();
     assert!(matches!(error, CallError::Withdrawn) && !error.may_have_applied());
     drop(connection);
     let mut sent = Vec::new();
@@ -92,7 +100,11 @@ async fn the_socket_closes_with_its_last_handle() {
     let (connection, mut peer) = connect(4_096);
     let kept = connection.clone();
     drop(connection);
-    assert!(tokio::time::timeout(Duration::from_secs(1), peer.read_u8()).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), peer.read_u8())
+            .await
+            .is_err()
+    );
     drop(kept);
     assert!(peer.read_u8().await.is_err());
 }

@@ -21,7 +21,11 @@ pub(crate) struct Embedded {
 
 impl Embedded {
     pub(crate) const fn new(store: LeaseStore, database: Database, clock: Clock) -> Self {
-        Self { store, database, clock }
+        Self {
+            store,
+            database,
+            clock,
+        }
     }
 }
 

@@ -32,9 +32,13 @@ impl Endpoint {
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => match rest.split_once(']') {
                 Some((host, "")) => (host, None),
-                Some((host, port)) => {
-                    (host, Some(port.strip_prefix(':').ok_or_else(|| invalid("':' must follow ']'"))?))
-                }
+                Some((host, port)) => (
+                    host,
+                    Some(
+                        port.strip_prefix(':')
+                            .ok_or_else(|| invalid("':' must follow ']'"))?,
+                    ),
+                ),
                 None => return Err(invalid("']' is missing")),
             },
             None => match text.split_once(':') {
@@ -56,7 +60,10 @@ impl Endpoint {
                 .filter(|port| *port > 0)
                 .ok_or_else(|| invalid("the port must be 1 to 65535"))?,
         };
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
     }
 }
 
@@ -83,7 +90,10 @@ pub struct InvalidEndpoint {
 
 impl InvalidEndpoint {
     fn new(text: &str, problem: &'static str) -> Self {
-        Self { text: text.to_owned(), problem }
+        Self {
+            text: text.to_owned(),
+            problem,
+        }
     }
 }
 
@@ -95,12 +105,27 @@ mod tests {
     fn lists_are_read_with_names_addresses_and_default_ports() {
         let list = Endpoint::parse_list("127.0.0.1:7420, lease-2 ,[::1]:7430,[fe80::1]").unwrap();
         let shown: Vec<_> = list.iter().map(Endpoint::to_string).collect();
-        assert_eq!(shown, ["127.0.0.1:7420", "lease-2:7420", "[::1]:7430", "[fe80::1]:7420"]);
+        assert_eq!(
+            shown,
+            ["127.0.0.1:7420", "lease-2:7420", "[::1]:7430", "[fe80::1]:7420"]
+        );
     }
 
     #[test]
     fn what_is_no_endpoint_is_refused_with_the_reason() {
-        for text in ["", ",", "a,", ":7420", "host:", "host:0", "host:70000", "::1", "[::1", "[::1]7420", "a b:1"] {
+        for text in [
+            "",
+            ",",
+            "a,",
+            ":7420",
+            "host:",
+            "host:0",
+            "host:70000",
+            "::1",
+            "[::1",
+            "[::1]7420",
+            "a b:1",
+        ] {
             assert!(Endpoint::parse_list(text).is_err(), "{text:?}");
         }
         let many = vec!["a:1"; ENDPOINTS_MAX + 1].join(",");

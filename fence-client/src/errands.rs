@@ -26,10 +26,18 @@ const MAILBOX_DEPTH: usize = 4_096;
 const UNDER_WAY_MAX: usize = 64;
 
 enum Message {
-    Release { fence: Fence },
-    Cancel { name: LeaseName, owner: OwnerId, request: RequestId },
+    Release {
+        fence: Fence,
+    },
+    Cancel {
+        name: LeaseName,
+        owner: OwnerId,
+        request: RequestId,
+    },
     /// Answer once all errands before this one are done.
-    Settle { reply: oneshot::Sender<()> },
+    Settle {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// A handle on the errands.
@@ -41,7 +49,11 @@ pub(crate) struct ErrandsHandle {
 impl ErrandsHandle {
     pub(crate) fn spawn(caller: Caller) -> Self {
         let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
-        let errands = Errands { caller, under_way: FuturesUnordered::new(), settling: Vec::new() };
+        let errands = Errands {
+            caller,
+            under_way: FuturesUnordered::new(),
+            settling: Vec::new(),
+        };
         tasks::spawn(info_span!("errands"), errands.run(inbox));
         Self { mailbox }
     }
@@ -103,7 +115,8 @@ impl Errands {
         match message {
             Message::Release { fence } => self.under_way.push(Box::pin(release(caller, fence))),
             Message::Cancel { name, owner, request } => {
-                self.under_way.push(Box::pin(cancel(caller, name, owner, request)));
+                self.under_way
+                    .push(Box::pin(cancel(caller, name, owner, request)));
             }
             Message::Settle { reply } => {
                 self.settling.push(reply);
@@ -122,15 +135,28 @@ impl Errands {
 }
 
 async fn release(caller: Caller, fence: Fence) {
-    let command = LeaseCommand::Release { name: fence.resource.clone(), token: fence.token };
-    if let Err(failure) = caller.ask(&command, Repeat::Safely, ReleaseReply::from_reply).await {
+    let command = LeaseCommand::Release {
+        name: fence.resource.clone(),
+        token: fence.token,
+    };
+    if let Err(failure) = caller
+        .ask(&command, Repeat::Safely, ReleaseReply::from_reply)
+        .await
+    {
         tracing::warn!(lease = %fence, error = %failure.error, "left to its time to live");
     }
 }
 
 async fn cancel(caller: Caller, name: LeaseName, owner: OwnerId, request: RequestId) {
-    let command = LeaseCommand::Cancel { name: name.clone(), owner, request };
-    if let Err(failure) = caller.ask(&command, Repeat::Safely, CancelReply::from_reply).await {
+    let command = LeaseCommand::Cancel {
+        name: name.clone(),
+        owner,
+        request,
+    };
+    if let Err(failure) = caller
+        .ask(&command, Repeat::Safely, CancelReply::from_reply)
+        .await
+    {
         tracing::warn!(lease = %name, error = %failure.error, "an acquire is left to its end");
     }
 }

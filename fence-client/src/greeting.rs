@@ -42,7 +42,10 @@ impl Greeting {
                 Some(Reply::Error(reply)) => return Err(GreetingFailed::Refused(reply)),
                 Some(_) => missing = missing.saturating_sub(1),
                 None => {
-                    let read = stream.read_buf(&mut decoder.space()).await.map_err(GreetingFailed::Io)?;
+                    let read = stream
+                        .read_buf(&mut decoder.space())
+                        .await
+                        .map_err(GreetingFailed::Io)?;
                     if read == 0 {
                         return Err(GreetingFailed::Io(io::ErrorKind::UnexpectedEof.into()));
                     }
@@ -115,7 +118,9 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_is_told_as_it_was_said() {
         let (answer, _) = greet(Greeting::default(), b"-NOAUTH Authentication required.\r\n").await;
-        assert!(matches!(answer, Err(GreetingFailed::Refused(reply)) if reply.as_bytes().starts_with(b"NOAUTH")));
+        assert!(
+            matches!(answer, Err(GreetingFailed::Refused(reply)) if reply.as_bytes().starts_with(b"NOAUTH"))
+        );
     }
 
     #[tokio::test]

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::call_error::CallError;
 use crate::clock::{Clock, Moment};
 use crate::loss::LossReason;
+use crate::terms::{Feeding, Terms};
 use crate::watchdog::{HoldId, Standing};
 
 /// Where a lease stands.
@@ -31,52 +32,12 @@ pub(crate) enum Phase {
     Lost(LossReason),
 }
 
-/// Until when a lease stands, and on which conditions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Terms {
-    /// As of the last confirmed renewal.
-    pub(crate) deadline: Moment,
-    /// It is not held beyond this.
-    pub(crate) maximum_until: Moment,
-    /// How long the work may go without showing progress, and when it last did.
-    pub(crate) feeding: Option<Feeding>,
-}
-
-/// The promise of the work to show progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Feeding {
-    pub(crate) interval: Duration,
-    pub(crate) last: Moment,
-}
-
-impl Feeding {
-    fn is_hungry(self, now: Moment) -> bool {
-        self.last.after(self.interval) <= now
-    }
-}
-
-impl Terms {
-    fn end(&self) -> Moment {
-        self.deadline.min(self.maximum_until)
-    }
-
-    /// Why the lease is over at `now`; `None` while it stands.
-    pub(crate) fn over_at(&self, now: Moment) -> Option<LossReason> {
-        if now < self.end() {
-            return None;
-        }
-        let hungry = self.feeding.is_some_and(|feeding| feeding.is_hungry(now));
-        Some(match () {
-            () if self.maximum_until <= now => LossReason::MaximumHold,
-            () if hungry => LossReason::NotFed,
-            () => LossReason::DeadlinePassed,
-        })
-    }
-}
-
 #[derive(Debug)]
 struct State {
     phase: Phase,
+    /// What a release under way comes back to if it fails for certain: a release of unknown outcome may have come
+    /// before it.
+    before_release: Phase,
     terms: Terms,
     handles: usize,
 }
@@ -117,7 +78,12 @@ pub(crate) struct Hold {
 impl Hold {
     pub(crate) fn new(id: HoldId, fence: Fence, owner: OwnerId, ttl: Ttl, standing: (Clock, Terms)) -> Self {
         let (clock, terms) = standing;
-        let state = State { phase: Phase::Held, terms, handles: 1 };
+        let state = State {
+            phase: Phase::Held,
+            before_release: Phase::Held,
+            terms,
+            handles: 1,
+        };
         Self {
             id,
             fence,
@@ -138,14 +104,18 @@ impl Hold {
             match &state.phase {
                 Phase::Held if state.terms.over_at(now).is_none() => return Ok(now.until(state.terms.end())),
                 Phase::Held => {}
-                Phase::Releasing | Phase::Released | Phase::ReleaseUnknown => return Err(LossReason::Released),
+                Phase::Releasing | Phase::Released | Phase::ReleaseUnknown => {
+                    return Err(LossReason::Released);
+                }
                 Phase::Lost(reason) => return Err(reason.clone()),
             }
         }
         self.expire();
         match &self.state.borrow().phase {
             Phase::Lost(reason) => Err(reason.clone()),
-            Phase::Held | Phase::Releasing | Phase::Released | Phase::ReleaseUnknown => Err(LossReason::Released),
+            Phase::Held | Phase::Releasing | Phase::Released | Phase::ReleaseUnknown => {
+                Err(LossReason::Released)
+            }
         }
     }
 
@@ -255,7 +225,11 @@ impl Hold {
             }
             false
         });
-        if entered { Ok(()) } else { Err(self.check().err().unwrap_or(LossReason::Released)) }
+        if entered {
+            Ok(())
+        } else {
+            Err(self.check().err().unwrap_or(LossReason::Released))
+        }
     }
 
     /// One handle is to be released; of the last one, the release begins. The last handle counts until it is dropped,
@@ -271,7 +245,7 @@ impl Hold {
             match state.phase {
                 Phase::Held | Phase::ReleaseUnknown => {
                     left = Left::Last;
-                    state.phase = Phase::Releasing;
+                    state.before_release = std::mem::replace(&mut state.phase, Phase::Releasing);
                     true
                 }
                 Phase::Releasing | Phase::Released | Phase::Lost(_) => false,
@@ -309,16 +283,24 @@ impl Hold {
         left
     }
 
-    /// The release failed, and certainly nothing was done: the lease stands as before, if anybody still wants it.
+    /// The release failed, and certainly nothing was done: the lease is as before, if anybody still wants it.
     pub(crate) fn release_failed(&self) {
         self.state.send_if_modified(|state| {
             let ours = state.phase == Phase::Releasing;
             if ours {
-                state.phase = if state.handles == 0 { Phase::Released } else { Phase::Held };
+                state.phase = match state.handles {
+                    0 => Phase::Released,
+                    _ => state.before_release.clone(),
+                };
             }
             ours
         });
         self.expire();
+    }
+
+    /// Whether the release under way follows one of unknown outcome.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.state.borrow().before_release == Phase::ReleaseUnknown
     }
 
     /// The release was sent, and its outcome is not known.
@@ -397,12 +379,18 @@ impl Hold {
 
     /// Keeps why the last renewal failed.
     pub(crate) fn set_renewal_failure(&self, failure: Option<Arc<CallError>>) {
-        *self.renewal_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *self
+            .renewal_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
     /// Why the last renewal failed; `None` if it did not.
     pub(crate) fn renewal_failure(&self) -> Option<Arc<CallError>> {
-        self.renewal_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.renewal_failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     #[cfg(any(test, feature = "test-util"))]

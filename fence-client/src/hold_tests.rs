@@ -26,7 +26,13 @@ impl Fixture {
             feeding: None,
         };
         let owner = OwnerId::new("me").unwrap();
-        let hold = Hold::new(HoldId(1), fence, owner, Ttl::from_millis(1_000).unwrap(), (clock, terms));
+        let hold = Hold::new(
+            HoldId(1),
+            fence,
+            owner,
+            Ttl::from_millis(1_000).unwrap(),
+            (clock, terms),
+        );
         Self { hold, now_ms }
     }
 
@@ -42,7 +48,11 @@ fn a_lease_stands_before_its_deadline_and_not_at_it() {
     assert_eq!(fixture.hold.check(), Ok(Duration::from_millis(1)));
     fixture.set(1_000);
     assert_eq!(fixture.hold.check(), Err(LossReason::DeadlinePassed));
-    assert_eq!(fixture.hold.phase(), Phase::Lost(LossReason::DeadlinePassed), "asking raises the loss");
+    assert_eq!(
+        fixture.hold.phase(),
+        Phase::Lost(LossReason::DeadlinePassed),
+        "asking raises the loss"
+    );
 }
 
 #[test]
@@ -53,7 +63,11 @@ fn c08_a_confirmation_after_the_deadline_revives_nothing() {
     assert_eq!(fixture.hold.check(), Err(LossReason::DeadlinePassed));
     assert_eq!(fixture.hold.extend(at(9_000)), Extended::TooLate);
     fixture.set(0);
-    assert_eq!(fixture.hold.check(), Err(LossReason::DeadlinePassed), "not even if the clock went back");
+    assert_eq!(
+        fixture.hold.check(),
+        Err(LossReason::DeadlinePassed),
+        "not even if the clock went back"
+    );
 }
 
 #[test]
@@ -92,7 +106,11 @@ fn c02_a_release_that_failed_for_certain_gives_the_lease_back() {
     let fixture = Fixture::new(None);
     assert_eq!(fixture.hold.leave(), Left::Last);
     assert!(!fixture.hold.may_be_renewed());
-    assert_eq!(fixture.hold.check(), Err(LossReason::Released), "it may be another's at any moment");
+    assert_eq!(
+        fixture.hold.check(),
+        Err(LossReason::Released),
+        "it may be another's at any moment"
+    );
     fixture.hold.release_failed();
     assert!(fixture.hold.check().is_ok());
     assert!(fixture.hold.may_be_renewed());
@@ -115,6 +133,14 @@ fn a_release_of_unknown_outcome_never_stands_again_but_may_be_repeated() {
     fixture.hold.release_unknown();
     assert_eq!(fixture.hold.check(), Err(LossReason::Released));
     assert_eq!(fixture.hold.standing(), Standing::Over);
+    assert_eq!(fixture.hold.leave(), Left::Last);
+    assert!(fixture.hold.is_in_doubt());
+    fixture.hold.release_failed();
+    assert_eq!(
+        fixture.hold.check(),
+        Err(LossReason::Released),
+        "the doubt about the first one remains"
+    );
     assert_eq!(fixture.hold.leave(), Left::Last);
     fixture.hold.released();
     assert_eq!(fixture.hold.leave(), Left::Over);
@@ -143,7 +169,12 @@ fn c06_a_loss_is_raised_once_with_its_first_reason() {
     fixture.set(1_000);
     fixture.hold.expire();
     assert!(!changes.has_changed().unwrap());
-    assert_eq!(fixture.hold.check(), Err(LossReason::Ended { reason: EndReason::Superseded }));
+    assert_eq!(
+        fixture.hold.check(),
+        Err(LossReason::Ended {
+            reason: EndReason::Superseded
+        })
+    );
 }
 
 #[test]

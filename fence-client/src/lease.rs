@@ -1,3 +1,4 @@
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,6 @@ use crate::tasks;
 ///
 /// Dropping the last handle of a lease releases it in the background, best effort; [`Lease::release`] says what came
 /// of it.
-#[derive(Debug)]
 #[must_use = "a lease that is dropped is released"]
 pub struct Lease {
     core: Arc<Core>,
@@ -32,7 +32,11 @@ pub struct Lease {
 
 impl Lease {
     pub(crate) fn new(core: Arc<Core>, hold: Arc<Hold>) -> Self {
-        Self { core, hold, part: Arc::new(Mutex::new(Part::Open)) }
+        Self {
+            core,
+            hold,
+            part: Arc::new(Mutex::new(Part::Open)),
+        }
     }
 
     /// The fencing token of this grant.
@@ -77,7 +81,10 @@ impl Lease {
     /// # Errors
     /// [`Lost`] if the lease does not stand.
     pub fn check(&self) -> Result<(), Lost> {
-        self.hold.check().map(drop).map_err(|reason| self.lost_for(reason))
+        self.hold
+            .check()
+            .map(drop)
+            .map_err(|reason| self.lost_for(reason))
     }
 
     /// Waits until the lease is over, and says why.
@@ -106,7 +113,9 @@ impl Lease {
             if let Poll::Ready(output) = work.as_mut().poll(context) {
                 return Poll::Ready(Ok(output));
             }
-            lost.as_mut().poll(context).map(|reason| Err(self.lost_for(reason)))
+            lost.as_mut()
+                .poll(context)
+                .map(|reason| Err(self.lost_for(reason)))
         })
         .await
     }
@@ -171,7 +180,9 @@ impl Lease {
                 Begun::Last => return self.finish_release(budget).await,
                 Begun::Shared => return Ok(Released::Shared),
                 Begun::UnderWay => {
-                    self.hold.wait_for_phase(|phase| (*phase != Phase::Releasing).then_some(())).await;
+                    self.hold
+                        .wait_for_phase(|phase| (*phase != Phase::Releasing).then_some(()))
+                        .await;
                 }
                 Begun::Over => return self.already_over(),
             }
@@ -213,14 +224,16 @@ impl Lease {
             let released = releasing.run().await;
             let _ = reply.send(released);
         });
-        answer
-            .await
-            .unwrap_or(Err(ReleaseError::Unknown { source: CallError::Stopped }))
+        answer.await.unwrap_or(Err(ReleaseError::Unknown {
+            source: CallError::Stopped,
+        }))
     }
 
     fn already_over(&self) -> Result<Released, ReleaseError> {
         match self.hold.phase() {
-            Phase::Lost(reason) => Err(ReleaseError::Lost { source: self.lost_for(reason) }),
+            Phase::Lost(reason) => Err(ReleaseError::Lost {
+                source: self.lost_for(reason),
+            }),
             Phase::Held | Phase::Releasing | Phase::Released | Phase::ReleaseUnknown => Ok(Released::Before),
         }
     }
@@ -232,6 +245,12 @@ impl Lease {
     #[cfg(any(test, feature = "test-util"))]
     pub(crate) fn hold(&self) -> &Arc<Hold> {
         &self.hold
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lease").field(&self.hold).finish()
     }
 }
 

@@ -28,7 +28,7 @@
 //! resource can refuse a late write, by its token; show it [`Lease::fence`] with each.
 //!
 //! # Reading order
-//! `client.rs`, `acquire.rs`, `lease.rs`; then `watchdog/decide.rs` and `watchdog/window.rs`, which are pure and hold
+//! `client.rs`, `lease_request.rs`, `acquire.rs`, `lease.rs`; then `watchdog/decide.rs` and `watchdog/window.rs`, which are pure and hold
 //! the rules; `hold.rs`, the state that handles and watchdog share; `transport.rs` and what is below it.
 
 mod acquire;
@@ -49,6 +49,7 @@ mod failover;
 mod greeting;
 mod hold;
 mod lease;
+mod lease_request;
 mod link;
 mod loss;
 mod random;
@@ -56,27 +57,28 @@ mod release;
 mod short_durations;
 mod tasks;
 mod tcp;
+mod terms;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 mod transport;
 mod unavailable;
 mod watchdog;
 
-pub use acquire::LeaseRequest;
 pub use builder::ClientBuilder;
 pub use call_error::CallError;
 pub use client::FenceClient;
 pub use endpoint::InvalidEndpoint;
 pub use error::{AcquireError, ConnectError, Holder, ReleaseError, RequestError};
 pub use lease::Lease;
+pub use lease_request::LeaseRequest;
 pub use loss::{LossReason, Lost};
 pub use release::Released;
 pub use short_durations::ShortDurations;
 pub use unavailable::{Authority, UnavailablePolicy, UnfencedPermit};
 
 pub use lease_core::wire::{
-    CancelReply, ErrorReply, ErrorWord, HistoryEntry, HistoryEvent, LeaseView, ListCursor, ListEntry, ListReply,
-    LossReason as EndReason,
+    CancelReply, ErrorReply, ErrorWord, HistoryEntry, HistoryEvent, LeaseView, ListCursor, ListEntry,
+    ListReply, LossReason as EndReason,
 };
 pub use lease_core::{Database, Fence, FenceToken, InvalidValue, LeaseName, Metadata, OwnerId, RequestId};
 

@@ -28,22 +28,51 @@ pub(crate) struct Dialer {
     pub(crate) clock: Clock,
 }
 
+/// A connection, and the count of moves at which its server was chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Dialled {
+    pub(crate) connection: Connection,
+    moves: usize,
+}
+
 impl Dialer {
     /// Makes a connection, trying each server once at the most, the one in use first.
-    pub(crate) async fn dial(&self) -> Result<Connection, CallError> {
+    ///
+    /// Dropped, the server being tried counts as failed, so that whoever has little patience still gets around.
+    pub(crate) async fn dial(&self) -> Result<Dialled, CallError> {
         let mut last = CallError::Stopped;
         for _ in 0..self.failover.len() {
-            let Some(choice) = self.failover.current() else { break };
+            let Some(choice) = self.failover.current() else {
+                break;
+            };
+            let trying = self.failover.trying(choice);
             match self.dial_one(choice.endpoint).await {
-                Ok(connection) => return Ok(connection),
+                Ok(connection) => {
+                    trying.succeeded();
+                    let moves = choice.moves;
+                    return Ok(Dialled { connection, moves });
+                }
                 Err(error) => {
                     tracing::debug!(endpoint = %choice.endpoint, %error, "no connection");
-                    self.failover.failed(choice);
                     last = error;
                 }
             }
         }
         Err(last)
+    }
+
+    /// Sends one request over a connection. A server that leaves it without an answer counts as failed.
+    pub(crate) async fn call(
+        &self,
+        dialled: &Dialled,
+        request: Request,
+        expires: Instant,
+    ) -> Result<Answered, CallError> {
+        let answered = dialled.connection.call(request, expires).await;
+        if let Err(CallError::NoAnswer { .. } | CallError::Broken { .. }) = &answered {
+            self.failover.failed(dialled.moves);
+        }
+        answered
     }
 
     async fn dial_one(&self, endpoint: &Endpoint) -> Result<Connection, CallError> {
@@ -52,7 +81,10 @@ impl Dialer {
             stream.set_nodelay(true)?;
             Ok((self.greeting.exchange(&mut stream).await, stream))
         });
-        let failed = |source: io::Error| CallError::Connect { endpoint: endpoint.to_string(), source };
+        let failed = |source: io::Error| CallError::Connect {
+            endpoint: endpoint.to_string(),
+            source,
+        };
         let (greeted, stream) = match dialled.await {
             Ok(dialled) => dialled.map_err(failed)?,
             Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
@@ -60,10 +92,13 @@ impl Dialer {
         match greeted {
             Ok(decoder) => Ok(Connection::open(stream, decoder, self.clock.clone())),
             Err(GreetingFailed::Io(error)) => Err(failed(error)),
-            Err(GreetingFailed::Garbled(source)) => Err(failed(io::Error::new(io::ErrorKind::InvalidData, source))),
-            Err(GreetingFailed::Refused(reply)) => {
-                Err(CallError::Greeting { endpoint: endpoint.to_string(), reply })
+            Err(GreetingFailed::Garbled(source)) => {
+                Err(failed(io::Error::new(io::ErrorKind::InvalidData, source)))
             }
+            Err(GreetingFailed::Refused(reply)) => Err(CallError::Greeting {
+                endpoint: endpoint.to_string(),
+                reply,
+            }),
         }
     }
 }
@@ -87,40 +122,50 @@ pub(crate) struct Link {
 
 #[derive(Debug, Default)]
 struct State {
-    connection: Option<Connection>,
+    dialled: Option<Dialled>,
     failures: u32,
     not_before: Option<Instant>,
 }
 
 impl Link {
     pub(crate) fn new(dialer: Arc<Dialer>, pacing: Pacing) -> Self {
-        Self { dialer, pacing, state: Mutex::default() }
+        Self {
+            dialer,
+            pacing,
+            state: Mutex::default(),
+        }
     }
 
     /// Sends one request over the connection, which is made first if there is none.
     pub(crate) async fn call(&self, request: Request) -> Result<Answered, CallError> {
         let patience = request.patience;
         let expires = timer_now() + patience;
-        let connection = timeout_at(expires, self.connection())
+        let dialled = timeout_at(expires, self.connection())
             .await
             .unwrap_or(Err(CallError::NotSent { patience }))?;
-        connection.call(request, expires).await
+        self.dialer.call(&dialled, request, expires).await
     }
 
     /// The connection, made now if there is none.
-    pub(crate) async fn connection(&self) -> Result<Connection, CallError> {
+    pub(crate) async fn connection(&self) -> Result<Dialled, CallError> {
         let mut state = self.state.lock().await;
-        if let Some(connection) = state.connection.as_ref().filter(|connection| !connection.is_closed()) {
-            return Ok(connection.clone());
+        let standing = state
+            .dialled
+            .take()
+            .filter(|dialled| !dialled.connection.is_closed());
+        if let Some(dialled) = standing {
+            return Ok(state.dialled.insert(dialled).clone());
         }
-        state.connection = None;
         if let Some(not_before) = state.not_before {
             tokio::time::sleep_until(not_before).await;
         }
         match self.dialer.dial().await {
-            Ok(connection) => {
-                *state = State { connection: Some(connection.clone()), ..State::default() };
-                Ok(connection)
+            Ok(dialled) => {
+                *state = State {
+                    dialled: Some(dialled.clone()),
+                    ..State::default()
+                };
+                Ok(dialled)
             }
             Err(error) => {
                 state.failures = state.failures.saturating_add(1);

@@ -44,7 +44,9 @@ pub(crate) mod seeded {
     /// The generator is Knuth's 64-bit linear one, of which the high half is good enough here.
     pub(super) fn next() -> Option<u64> {
         let state = STATE.get()?;
-        let next = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let next = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         STATE.set(Some(next));
         Some(next.rotate_left(32))
     }

@@ -46,7 +46,10 @@ pub(crate) struct Releasing {
 impl Releasing {
     pub(crate) async fn run(self) -> Result<Released, ReleaseError> {
         let fence = &self.hold.fence;
-        let command = LeaseCommand::Release { name: fence.resource.clone(), token: fence.token };
+        let command = LeaseCommand::Release {
+            name: fence.resource.clone(),
+            token: fence.token,
+        };
         let asked = self
             .caller
             .ask_within(&command, Repeat::Safely, ReleaseReply::from_reply, self.budget)
@@ -62,7 +65,9 @@ impl Releasing {
         let released = match reply {
             ReleaseReply::Released => Ok(Released::Now),
             // By an attempt of ours whose answer was lost.
-            ReleaseReply::Lost { reason: EndReason::Released } => Ok(match earlier {
+            ReleaseReply::Lost {
+                reason: EndReason::Released,
+            } => Ok(match earlier {
                 Earlier::MayHaveApplied => Released::Now,
                 Earlier::NotApplied => Released::Before,
             }),
@@ -84,10 +89,13 @@ impl Releasing {
     }
 
     fn on_failure(&self, failure: Failure) -> Result<Released, ReleaseError> {
-        let Failure { error, may_have_applied } = failure;
+        let Failure {
+            error,
+            may_have_applied,
+        } = failure;
         // Before the phase changes: whoever sees the change may begin anew.
         self.set_part(Part::Open);
-        if may_have_applied {
+        if may_have_applied || self.hold.is_in_doubt() {
             self.hold.release_unknown();
             self.watchdog.forget(self.hold.id);
             return Err(ReleaseError::Unknown { source: error });

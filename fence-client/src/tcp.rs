@@ -9,8 +9,7 @@ use tokio::time::timeout_at;
 
 use crate::call_error::CallError;
 use crate::clock::timer_now;
-use crate::connection::Connection;
-use crate::link::{Dialer, Link, Pacing};
+use crate::link::{Dialer, Dialled, Link, Pacing};
 use crate::transport::{Answered, Call, Lane, Request, Transport};
 
 /// Connections of finished waits that are kept for the next ones.
@@ -60,7 +59,7 @@ impl Transport for Tcp {
 struct Waits {
     dialer: Arc<Dialer>,
     permits: Semaphore,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Dialled>>,
 }
 
 impl Waits {
@@ -69,29 +68,29 @@ impl Waits {
         let expires = timer_now() + patience;
         let ready = timeout_at(expires, async {
             let permit = self.permits.acquire().await.map_err(|_| CallError::Stopped)?;
-            let connection = match self.take_idle() {
-                Some(connection) => connection,
+            let dialled = match self.take_idle() {
+                Some(dialled) => dialled,
                 None => self.dialer.dial().await?,
             };
-            Ok((permit, connection))
+            Ok((permit, dialled))
         });
-        let (permit, connection) = ready.await.unwrap_or(Err(CallError::NotSent { patience }))?;
-        let answered = connection.call(request, expires).await?;
-        self.keep(connection);
+        let (permit, dialled) = ready.await.unwrap_or(Err(CallError::NotSent { patience }))?;
+        let answered = self.dialer.call(&dialled, request, expires).await?;
+        self.keep(dialled);
         drop(permit);
         Ok(answered)
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Dialled> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|connection| !connection.is_closed());
+        idle.retain(|dialled| !dialled.connection.is_closed());
         idle.pop()
     }
 
-    fn keep(&self, connection: Connection) {
+    fn keep(&self, dialled: Dialled) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX && !connection.is_closed() {
-            idle.push(connection);
+        if idle.len() < IDLE_MAX && !dialled.connection.is_closed() {
+            idle.push(dialled);
         }
     }
 }

@@ -51,7 +51,11 @@ impl Request {
         patience: Duration,
         prepare: impl FnOnce() -> Option<LeaseCommand> + Send + 'static,
     ) -> Self {
-        Self { verb, patience, prepare: Box::new(prepare) }
+        Self {
+            verb,
+            patience,
+            prepare: Box::new(prepare),
+        }
     }
 
     /// The command. Call this when it leaves, and not before.

@@ -73,7 +73,11 @@ pub(crate) struct Outage {
 
 impl Outage {
     pub(crate) const fn new(policy: UnavailablePolicy, clock: Clock) -> Self {
-        Self { policy, clock, since: Mutex::new(None) }
+        Self {
+            policy,
+            clock,
+            since: Mutex::new(None),
+        }
     }
 
     /// The store answered.
@@ -95,7 +99,10 @@ impl Outage {
         }
         let permit = Arc::clone(&open.permits).try_acquire_owned().ok()?;
         tracing::warn!(lease = %name, "the lease store is unavailable: work goes on unfenced");
-        Some(UnfencedPermit { name: name.clone(), _permit: permit })
+        Some(UnfencedPermit {
+            name: name.clone(),
+            _permit: permit,
+        })
     }
 }
 

@@ -25,7 +25,10 @@ pub(super) enum Opened {
 impl Gate {
     pub(super) fn new() -> (Self, GateWatch) {
         let gate = watch::Sender::new(Opened::Waiting);
-        let watch = GateWatch { gate: gate.clone(), opened: gate.subscribe() };
+        let watch = GateWatch {
+            gate: gate.clone(),
+            opened: gate.subscribe(),
+        };
         (Self(gate), watch)
     }
 
@@ -35,7 +38,11 @@ impl Gate {
     /// Cancel safe.
     pub async fn reached(&self) {
         // The sender lives as long as `self`.
-        let _ = self.0.subscribe().wait_for(|opened| *opened != Opened::Waiting).await;
+        let _ = self
+            .0
+            .subscribe()
+            .wait_for(|opened| *opened != Opened::Waiting)
+            .await;
     }
 
     /// Lets it through.
@@ -108,12 +115,19 @@ impl Faults {
             clock,
             planned: Mutex::default(),
             sent: Mutex::default(),
-            weather: watch::Sender::new(Weather { frozen_at: None, cut: Network::Whole }),
+            weather: watch::Sender::new(Weather {
+                frozen_at: None,
+                cut: Network::Whole,
+            }),
         }
     }
 
     pub(super) fn plan(&self, verb: LeaseVerb, fault: Fault) {
         lock(&self.planned).entry(verb).or_default().push_back(fault);
+    }
+
+    pub(super) fn clear(&self) {
+        lock(&self.planned).clear();
     }
 
     pub(super) fn take(&self, verb: LeaseVerb) -> Option<Fault> {
@@ -155,17 +169,28 @@ impl Faults {
 
     /// Waits until the client runs.
     pub(super) async fn running(&self) {
-        let _ = self.weather.subscribe().wait_for(|weather| weather.frozen_at.is_none()).await;
+        let _ = self
+            .weather
+            .subscribe()
+            .wait_for(|weather| weather.frozen_at.is_none())
+            .await;
     }
 
     /// Waits until the network is cut.
     pub(super) async fn cut_off(&self) {
-        let _ = self.weather.subscribe().wait_for(|weather| weather.cut == Network::Cut).await;
+        let _ = self
+            .weather
+            .subscribe()
+            .wait_for(|weather| weather.cut == Network::Cut)
+            .await;
     }
 
     /// The time as the client sees it.
     pub(super) fn now(&self) -> Moment {
-        self.weather.borrow().frozen_at.unwrap_or_else(|| self.clock.now())
+        self.weather
+            .borrow()
+            .frozen_at
+            .unwrap_or_else(|| self.clock.now())
     }
 
     /// The clock as the client sees it.

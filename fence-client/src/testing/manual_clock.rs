@@ -18,7 +18,10 @@ impl ManualClock {
     /// A clock that goes with the timers from here on.
     #[must_use]
     pub fn new() -> Self {
-        Self { start: timer_now(), ahead_nanos: Arc::new(AtomicU64::new(0)) }
+        Self {
+            start: timer_now(),
+            ahead_nanos: Arc::new(AtomicU64::new(0)),
+        }
     }
 
     /// Puts the clock forward.
@@ -31,7 +34,9 @@ impl ManualClock {
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         let ahead = Duration::from_nanos(self.ahead_nanos.load(Ordering::SeqCst));
-        timer_now().saturating_duration_since(self.start).saturating_add(ahead)
+        timer_now()
+            .saturating_duration_since(self.start)
+            .saturating_add(ahead)
     }
 
     pub(crate) fn clock(&self) -> Clock {

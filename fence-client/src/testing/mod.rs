@@ -46,13 +46,17 @@ impl TestKit {
     /// No faults yet, on the system's clock.
     #[must_use]
     pub fn new() -> Self {
-        Self { faults: Arc::new(Faults::new(Clock::SYSTEM)) }
+        Self {
+            faults: Arc::new(Faults::new(Clock::SYSTEM)),
+        }
     }
 
     /// No faults yet, on a clock that the test moves.
     #[must_use]
     pub fn with_clock(clock: &ManualClock) -> Self {
-        Self { faults: Arc::new(Faults::new(clock.clock())) }
+        Self {
+            faults: Arc::new(Faults::new(clock.clock())),
+        }
     }
 
     /// The next request of this kind reaches the store, and its answer is lost.
@@ -89,6 +93,11 @@ impl TestKit {
     /// Cuts the network: no request is sent, and no answer arrives, until [`TestKit::heal`].
     pub fn cut(&self) {
         self.faults.set_cut();
+    }
+
+    /// Forgets the faults that are planned and have not happened yet.
+    pub fn clear(&self) {
+        self.faults.clear();
     }
 
     /// Puts the network back.

@@ -32,7 +32,9 @@ impl Faulty {
         if matches!(fault, Some(Fault::LoseRequest)) || self.faults.is_cut() {
             return Err(CallError::NotSent { patience });
         }
-        let broken = CallError::Broken { kind: io::ErrorKind::ConnectionReset };
+        let broken = CallError::Broken {
+            kind: io::ErrorKind::ConnectionReset,
+        };
         let asked = self.counted(request);
         let answered = match fault {
             Some(Fault::HoldRequest(gate)) => return self.send_late(lane, asked, gate).await,

@@ -48,7 +48,12 @@ impl FakeServer {
                 tasks::spawn(tracing::Span::none(), serving.clone().serve(stream));
             }
         });
-        Self { store, address, mode, connections }
+        Self {
+            store,
+            address,
+            mode,
+            connections,
+        }
     }
 
     pub(super) fn set(&self, mode: Mode) {
@@ -57,7 +62,11 @@ impl FakeServer {
 
     /// Waits until the number of connections is as wanted.
     pub(super) async fn connections(&self, wanted: impl Fn(usize) -> bool) {
-        let _ = self.connections.subscribe().wait_for(|count| wanted(*count)).await;
+        let _ = self
+            .connections
+            .subscribe()
+            .wait_for(|count| wanted(*count))
+            .await;
     }
 }
 
@@ -114,7 +123,11 @@ impl Serving {
         let command = request.command().to_ascii_uppercase();
         if command == b"AUTH" {
             *authenticated = request.arg(request.len() - 1) == self.password.map(str::as_bytes);
-            return if *authenticated { Reply::OK } else { Reply::error(ErrorWord::WrongPass, "invalid password") };
+            return if *authenticated {
+                Reply::OK
+            } else {
+                Reply::error(ErrorWord::WrongPass, "invalid password")
+            };
         }
         if !*authenticated {
             return Reply::error(ErrorWord::NoAuth, "Authentication required.");

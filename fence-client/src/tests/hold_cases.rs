@@ -21,7 +21,11 @@ async fn a_lease_is_renewed_for_as_long_as_it_is_held_and_its_token_stays() {
         assert_eq!(lease.token(), token);
     }
     assert_eq!(store.holder_of("l"), Some(token));
-    assert!((58..=66).contains(&a.renewals_sent()), "one a second: {}", a.renewals_sent());
+    assert!(
+        (58..=66).contains(&a.renewals_sent()),
+        "one a second: {}",
+        a.renewals_sent()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +34,14 @@ async fn all_leases_of_a_client_end_up_in_one_request() {
     let a = Side::new(&store);
     let mut leases = Vec::new();
     for number in 0..100 {
-        leases.push(a.client.lease(format!("l{number}")).ttl(ms(3_000)).acquire().await.unwrap());
+        leases.push(
+            a.client
+                .lease(format!("l{number}"))
+                .ttl(ms(3_000))
+                .acquire()
+                .await
+                .unwrap(),
+        );
         tokio::time::sleep(ms(7)).await;
     }
     tokio::time::sleep(ms(3_000)).await;
@@ -46,14 +57,25 @@ async fn s1_a_pause_beyond_the_ttl_is_a_loss_and_the_next_holder_has_a_larger_to
     let (a, b) = (Side::new(&store), Side::new(&store));
     let paused = a.client.lease("l").ttl(ms(5_000)).acquire().await.unwrap();
     a.kit.pause();
-    let next = b.client.lease("l").ttl(ms(5_000)).wait(ms(6_000)).acquire().await.unwrap();
+    let next = b
+        .client
+        .lease("l")
+        .ttl(ms(5_000))
+        .wait(ms(6_000))
+        .acquire()
+        .await
+        .unwrap();
     assert!(paused.is_valid(), "nobody told it");
     assert!(next.token() > paused.token());
     a.kit.resume();
     let worked = paused.run(async { "late work" }).await;
     assert_eq!(worked.unwrap_err().reason, LossReason::DeadlinePassed);
     tokio::time::sleep(ms(100)).await;
-    assert_eq!(a.renewals_sent(), 0, "the clock was looked at before a renewal was tried");
+    assert_eq!(
+        a.renewals_sent(),
+        0,
+        "the clock was looked at before a renewal was tried"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,7 +91,10 @@ async fn s2_a_holder_whose_renewals_fail_knows_before_anybody_else_is_granted() 
         next = waiting => panic!("{next:?} while the holder believed in its lease"),
     }
     assert_eq!(store.holder_of("l"), Some(lease.token()));
-    assert!(matches!(*lease.renewal_failure().unwrap(), crate::CallError::NotSent { .. }));
+    assert!(matches!(
+        *lease.renewal_failure().unwrap(),
+        crate::CallError::NotSent { .. }
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +108,10 @@ async fn s3_a_renewal_that_arrives_after_the_expiry_revives_nothing() {
     tokio::time::sleep(ms(5_000)).await;
     assert_eq!(store.holder_of("l"), None);
     gate.open();
-    eventually("the late renewal is refused", || store.seen(LeaseVerb::RenewMany) == 1).await;
+    eventually("the late renewal is refused", || {
+        store.seen(LeaseVerb::RenewMany) == 1
+    })
+    .await;
     assert_eq!(store.holder_of("l"), None);
     assert!(!lease.is_valid());
 }
@@ -104,7 +132,11 @@ async fn s3_a_renewal_that_is_answered_after_the_deadline_is_taken_back_by_its_t
         reason = lease.lost() => { assert_eq!(reason, LossReason::DeadlinePassed); return }
     }
     assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
-    assert_eq!(store.holder_of("l"), Some(lease.token()), "the store has renewed it");
+    assert_eq!(
+        store.holder_of("l"),
+        Some(lease.token()),
+        "the store has renewed it"
+    );
     gate.open();
     eventually("released by token", || store.leases() == 0).await;
     assert!(!lease.is_valid());
@@ -131,12 +163,18 @@ async fn c06_a_lease_acquired_again_after_a_forced_removal_is_renewed() {
     assert_eq!(ended, Some(first.token()));
     let second = a.client.lease("l").ttl(ms(3_000)).acquire().await.unwrap();
     assert!(second.token() > first.token());
-    let reason = EndReason::Forced { reason: SharedBytes::from("maintenance") };
+    let reason = EndReason::Forced {
+        reason: SharedBytes::from("maintenance"),
+    };
     assert_eq!(first.lost().await, LossReason::Ended { reason });
     tokio::time::sleep(ms(10_000)).await;
     assert!(second.is_valid());
     assert_eq!(store.holder_of("l"), Some(second.token()));
-    assert_eq!(first.token().get() + 1, second.token().get(), "a handle never shows its successor's token");
+    assert_eq!(
+        first.token().get() + 1,
+        second.token().get(),
+        "a handle never shows its successor's token"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +193,11 @@ async fn a_lease_that_somebody_shortened_to_nothing_says_so() {
     let a = Side::new(&store);
     let lease = a.client.lease("l").ttl(ms(3_000)).acquire().await.unwrap();
     let ttl = Some(Ttl::from_millis(1).unwrap());
-    store.one(Command::SetTtl { key: key("l"), ttl, condition: TtlCondition::Always });
+    store.one(Command::SetTtl {
+        key: key("l"),
+        ttl,
+        condition: TtlCondition::Always,
+    });
     let reason = EndReason::Overridden;
     assert_eq!(lease.lost().await, LossReason::Ended { reason });
 }
@@ -165,7 +207,11 @@ async fn a_lease_whose_deadline_somebody_took_away_is_renewed_as_before() {
     let store = MachineStore::start();
     let a = Side::new(&store);
     let lease = a.client.lease("l").ttl(ms(3_000)).acquire().await.unwrap();
-    store.one(Command::SetTtl { key: key("l"), ttl: None, condition: TtlCondition::Always });
+    store.one(Command::SetTtl {
+        key: key("l"),
+        ttl: None,
+        condition: TtlCondition::Always,
+    });
     tokio::time::sleep(ms(9_000)).await;
     assert!(lease.is_valid() && lease.remaining() <= ms(3_000));
 }
@@ -191,7 +237,9 @@ async fn c10_the_loss_comes_at_the_deadline_although_every_answer_is_awaited() {
     });
     let lease = a.client.lease("l").ttl(ms(30_000)).acquire().await.unwrap();
     let start = a.clock.elapsed();
-    let gates: Vec<_> = (0..1_000).map(|_| a.kit.hold_next_answer(LeaseVerb::RenewMany)).collect();
+    let gates: Vec<_> = (0..1_000)
+        .map(|_| a.kit.hold_next_answer(LeaseVerb::RenewMany))
+        .collect();
     lease.lost().await;
     let held = a.clock.elapsed() - start;
     // 30 s, less 0.1 % and the margin of 500 ms.
@@ -204,7 +252,14 @@ async fn c13_a_lease_that_is_not_fed_is_lost_and_one_that_is_fed_is_not() {
     let store = MachineStore::start();
     let a = Side::new(&store);
     let starved = a.client.lease("starved").ttl(ms(3_000)).acquire().await.unwrap();
-    let fed = a.client.lease("fed").ttl(ms(3_000)).fed(ms(1_000)).acquire().await.unwrap();
+    let fed = a
+        .client
+        .lease("fed")
+        .ttl(ms(3_000))
+        .fed(ms(1_000))
+        .acquire()
+        .await
+        .unwrap();
     starved.fed(ms(1_000));
     for _ in 0..30 {
         fed.feed();
@@ -221,7 +276,14 @@ async fn c13_a_maximum_hold_ends_a_lease_that_is_renewed_well() {
     let store = MachineStore::start();
     let a = Side::new(&store);
     let start = a.clock.elapsed();
-    let lease = a.client.lease("l").ttl(ms(3_000)).maximum_hold(ms(10_000)).acquire().await.unwrap();
+    let lease = a
+        .client
+        .lease("l")
+        .ttl(ms(3_000))
+        .maximum_hold(ms(10_000))
+        .acquire()
+        .await
+        .unwrap();
     assert_eq!(lease.lost().await, LossReason::MaximumHold);
     assert_eq!(a.clock.elapsed() - start, ms(10_000));
     eventually("freed by its ttl", || store.leases() == 0).await;
@@ -253,7 +315,10 @@ async fn c14_whoever_only_waits_for_the_loss_hears_of_it_soon_after_the_suspend(
     tokio::time::sleep(ms(10)).await;
     a.clock.advance(Duration::from_secs(7_200));
     let resumed = crate::clock::timer_now();
-    lease.hold().wait_for_phase(|phase| (*phase != crate::hold::Phase::Held).then_some(())).await;
+    lease
+        .hold()
+        .wait_for_phase(|phase| (*phase != crate::hold::Phase::Held).then_some(()))
+        .await;
     assert!(resumed.elapsed() <= ms(501), "{:?}", resumed.elapsed());
 }
 
@@ -311,11 +376,22 @@ async fn k9_no_handle_is_told_more_time_than_the_store_gives() {
     let (a, b) = (Side::with(&store, ms(40), |builder| builder), Side::new(&store));
     let first = b.client.lease("l").ttl(ms(700)).acquire().await.unwrap();
     drop(first);
-    let lease = a.client.lease("l").ttl(ms(700)).wait(ms(5_000)).acquire().await.unwrap();
+    let lease = a
+        .client
+        .lease("l")
+        .ttl(ms(700))
+        .wait(ms(5_000))
+        .acquire()
+        .await
+        .unwrap();
     for _ in 0..2_000 {
         tokio::time::sleep(ms(3)).await;
         let told = lease.remaining();
         let view = store.view(lease.name().clone()).unwrap();
-        assert!(told < ms(view.remaining_ms.unwrap()), "{told:?} of {:?}", view.remaining_ms);
+        assert!(
+            told < ms(view.remaining_ms.unwrap()),
+            "{told:?} of {:?}",
+            view.remaining_ms
+        );
     }
 }

@@ -1,5 +1,8 @@
 //! A store for tests: the real lease machine, on a clock of its own, without log and cluster.
-#![expect(clippy::wildcard_enum_match_arm, reason = "what no command of a kind is answered fails the test")]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what no command of a kind is answered fails the test"
+)]
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -8,11 +11,12 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use lease_core::machine::{
-    Acquire, Applied, Command, Effect, EndReason, LeaseKey, LeaseMachine, Outcome, ReleaseCause, Renewal, Wait,
+    Acquire, Applied, Command, Effect, EndReason, LeaseKey, LeaseMachine, Outcome, ReleaseCause, Renewal,
+    Wait,
 };
 use lease_core::wire::{
-    AcquireCommand, AcquireReply, CancelReply, ErrorWord, ForceReply, GetReply, LeaseCommand, LeaseVerb, LeaseView,
-    LossReason, ReleaseReply, RenewManyReply, RenewReply, Reply, TokenReply,
+    AcquireCommand, AcquireReply, CancelReply, ErrorWord, ForceReply, GetReply, LeaseCommand, LeaseVerb,
+    LeaseView, LossReason, ReleaseReply, RenewManyReply, RenewReply, Reply, TokenReply,
 };
 use lease_core::{Attachment, Database, FenceToken, LeaseName, Timestamp};
 use tokio::sync::oneshot;
@@ -49,7 +53,10 @@ impl MachineStore {
             attachments: 0,
             seen: Vec::new(),
         };
-        let store = Arc::new(Self { clock: ManualClock::new(), state: Mutex::new(state) });
+        let store = Arc::new(Self {
+            clock: ManualClock::new(),
+            state: Mutex::new(state),
+        });
         store.apply(&[Command::RaiseTokenFloor { floor: 0 }]);
         crate::tasks::spawn(tracing::Span::none(), tick(Arc::downgrade(&store)));
         store
@@ -61,7 +68,10 @@ impl MachineStore {
         match command {
             LeaseCommand::Acquire(command) => self.acquire(command).await,
             LeaseCommand::RenewMany(command) => {
-                let renewals = command.leases.into_iter().map(|(name, token)| renewal(name, token));
+                let renewals = command
+                    .leases
+                    .into_iter()
+                    .map(|(name, token)| renewal(name, token));
                 match self.one(Command::RenewMany(renewals.collect())) {
                     Outcome::RenewedMany(answers) => {
                         let answers = answers.into_iter().map(renew_reply).collect();
@@ -72,31 +82,51 @@ impl MachineStore {
             }
             LeaseCommand::Release { name, token } => {
                 let cause = ReleaseCause::Holder;
-                match self.one(Command::Release { key: key(name), token, cause }) {
+                match self.one(Command::Release {
+                    key: key(name),
+                    token,
+                    cause,
+                }) {
                     Outcome::Released { .. } => ReleaseReply::Released.to_reply(),
                     Outcome::Lost { reason } => ReleaseReply::Lost { reason: loss(reason) }.to_reply(),
                     other => unexpected(&other),
                 }
             }
             LeaseCommand::Cancel { name, owner, request } => {
-                match self.one(Command::Cancel { key: key(name), owner, request }) {
+                match self.one(Command::Cancel {
+                    key: key(name),
+                    owner,
+                    request,
+                }) {
                     Outcome::Cancelled => CancelReply::Cancelled.to_reply(),
                     Outcome::Released { token } => CancelReply::Released { token }.to_reply(),
                     Outcome::NotFound => CancelReply::NotFound.to_reply(),
                     other => unexpected(&other),
                 }
             }
-            LeaseCommand::Force { name, reason } => match self.one(Command::Force { key: key(name), reason }) {
+            LeaseCommand::Force { name, reason } => match self.one(Command::Force {
+                key: key(name),
+                reason,
+            }) {
                 Outcome::Released { token } => ForceReply::Released { token }.to_reply(),
                 Outcome::NotFound => ForceReply::NotHeld.to_reply(),
                 other => unexpected(&other),
             },
-            LeaseCommand::Get { name } => GetReply { lease: self.view(name) }.to_reply(),
+            LeaseCommand::Get { name } => GetReply {
+                lease: self.view(name),
+            }
+            .to_reply(),
             LeaseCommand::Token { name, owner } => {
                 let view = self.view(name).filter(|view| view.owner == owner);
-                TokenReply { token: view.map(|view| view.token) }.to_reply()
+                TokenReply {
+                    token: view.map(|view| view.token),
+                }
+                .to_reply()
             }
-            other => Reply::error(ErrorWord::Err, format_args!("{} is not served here", other.verb())),
+            other => Reply::error(
+                ErrorWord::Err,
+                format_args!("{} is not served here", other.verb()),
+            ),
         }
     }
 
@@ -119,9 +149,16 @@ impl MachineStore {
         }
         parked.answer = None;
         match outcome {
-            Outcome::Granted { token, remaining_ms, waited_ms } => {
-                AcquireReply::Granted { token, remaining_ms, waited_ms }.to_reply()
+            Outcome::Granted {
+                token,
+                remaining_ms,
+                waited_ms,
+            } => AcquireReply::Granted {
+                token,
+                remaining_ms,
+                waited_ms,
             }
+            .to_reply(),
             Outcome::Held(holder) => AcquireReply::Held {
                 token: holder.token,
                 remaining_ms: holder.remaining_ms,
@@ -130,8 +167,16 @@ impl MachineStore {
                 waiters: holder.waiters,
             }
             .to_reply(),
-            Outcome::Ended { token, reason } => AcquireReply::Ended { token, reason: loss(reason) }.to_reply(),
-            Outcome::Cancelled => AcquireReply::Ended { token: None, reason: LossReason::Cancelled }.to_reply(),
+            Outcome::Ended { token, reason } => AcquireReply::Ended {
+                token,
+                reason: loss(reason),
+            }
+            .to_reply(),
+            Outcome::Cancelled => AcquireReply::Ended {
+                token: None,
+                reason: LossReason::Cancelled,
+            }
+            .to_reply(),
             other => unexpected(&other),
         }
     }
@@ -139,10 +184,18 @@ impl MachineStore {
     fn park(&self) -> Parked<'_> {
         let mut state = self.state.lock().unwrap();
         state.attachments += 1;
-        let attachment = Attachment { node: 1, incarnation: 1, number: state.attachments };
+        let attachment = Attachment {
+            node: 1,
+            incarnation: 1,
+            number: state.attachments,
+        };
         let (reply, answer) = oneshot::channel();
         state.parked.insert(attachment, reply);
-        Parked { store: self, attachment, answer: Some(answer) }
+        Parked {
+            store: self,
+            attachment,
+            answer: Some(answer),
+        }
     }
 
     /// Applies one command at the store's time.
@@ -150,9 +203,18 @@ impl MachineStore {
         self.apply(&[command]).outcomes.remove(0)
     }
 
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(u64::try_from(self.clock.elapsed().as_millis()).unwrap())
+    }
+
+    fn is_due(&self) -> bool {
+        let due = self.state.lock().unwrap().machine.next_due();
+        due.is_some_and(|due| due <= self.now())
+    }
+
     fn apply(&self, commands: &[Command]) -> Applied {
+        let now = self.now();
         let mut state = self.state.lock().unwrap();
-        let now = Timestamp::from_millis(u64::try_from(self.clock.elapsed().as_millis()).unwrap());
         let applied = state.machine.apply(now, commands).unwrap();
         for effect in &applied.effects {
             if let Effect::Woken { attachment, outcome } = effect
@@ -165,7 +227,9 @@ impl MachineStore {
     }
 
     pub(super) fn view(&self, name: LeaseName) -> Option<LeaseView> {
-        self.apply(&[Command::Touch { key: key(name.clone()) }]);
+        self.apply(&[Command::Touch {
+            key: key(name.clone()),
+        }]);
         let state = self.state.lock().unwrap();
         let (info, now) = (state.machine.get(&key(name))?, state.machine.now());
         Some(LeaseView {
@@ -210,7 +274,9 @@ struct Parked<'a> {
 impl Drop for Parked<'_> {
     fn drop(&mut self) {
         self.store.state.lock().unwrap().parked.remove(&self.attachment);
-        self.store.apply(&[Command::Detach { attachment: self.attachment }]);
+        self.store.apply(&[Command::Detach {
+            attachment: self.attachment,
+        }]);
     }
 }
 
@@ -218,7 +284,9 @@ async fn tick(store: Weak<MachineStore>) {
     loop {
         tokio::time::sleep(TICK).await;
         let Some(store) = store.upgrade() else { return };
-        store.apply(&[Command::Tick]);
+        if store.is_due() {
+            store.apply(&[Command::Tick]);
+        }
     }
 }
 
@@ -227,7 +295,11 @@ fn key(name: LeaseName) -> LeaseKey {
 }
 
 fn renewal(name: LeaseName, token: FenceToken) -> Renewal {
-    Renewal { key: key(name), token, ttl: None }
+    Renewal {
+        key: key(name),
+        token,
+        ttl: None,
+    }
 }
 
 fn renew_reply(outcome: Outcome) -> RenewReply {

@@ -45,7 +45,11 @@ impl Side {
         let kit = TestKit::with_clock(&clock);
         let builder = settings(FenceClient::builder().test_kit(&kit));
         let shown = builder.clock();
-        let direct = Direct { store: Arc::clone(store), clock: shown.clone(), latency_max };
+        let direct = Direct {
+            store: Arc::clone(store),
+            clock: shown.clone(),
+            latency_max,
+        };
         let client = builder.assemble(Arc::new(direct), shown).unwrap();
         Self { client, kit, clock }
     }

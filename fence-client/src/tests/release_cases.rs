@@ -10,7 +10,11 @@ use crate::release::Released;
 
 fn renew_of(fence: &Fence) -> Command {
     let key = LeaseKey::new(Database::ZERO, fence.resource.clone());
-    Command::Renew(Renewal { key, token: fence.token, ttl: None })
+    Command::Renew(Renewal {
+        key,
+        token: fence.token,
+        ttl: None,
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,7 +34,11 @@ async fn c01_a_release_that_is_retried_after_a_lost_answer_spares_the_later_hold
     let store = MachineStore::start();
     let (a, b) = (
         // One attempt alone, so that the retry is the caller's.
-        Side::with(&store, Duration::ZERO, |builder| builder.operation_timeout(ms(2_000)).backoff(ms(10_000), ms(10_000))),
+        Side::with(&store, Duration::ZERO, |builder| {
+            builder
+                .operation_timeout(ms(2_000))
+                .backoff(ms(10_000), ms(10_000))
+        }),
         Side::new(&store),
     );
     let first = a.client.lease("l").ttl(ms(5_000)).acquire().await.unwrap();
@@ -58,6 +66,21 @@ async fn c01_a_release_finds_out_by_itself_that_its_lost_answer_was_a_yes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_release_of_unknown_outcome_stays_unknown_when_the_next_one_is_not_even_sent() {
+    let store = MachineStore::start();
+    let (a, b) = (Side::new(&store), Side::new(&store));
+    let lease = a.client.lease("l").ttl(ms(5_000)).acquire().await.unwrap();
+    a.kit.lose_next_answer(LeaseVerb::Release);
+    let unknown = lease.release_within(ms(1)).await.unwrap_err();
+    assert!(unknown.may_have_applied());
+    let _next = b.client.lease("l").try_acquire().await.unwrap();
+    a.kit.cut();
+    let again = lease.release_within(ms(100)).await.unwrap_err();
+    assert!(again.may_have_applied(), "{again:?}");
+    assert!(!lease.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
 async fn c02_a_release_without_time_left_sends_nothing_and_the_handle_stays_valid() {
     let store = MachineStore::start();
     let (a, b) = (Side::new(&store), Side::new(&store));
@@ -79,7 +102,12 @@ async fn c02_a_release_over_a_cut_connection_fails_and_the_handle_stays_renewabl
     let lease = a.client.lease("l").ttl(ms(6_000)).acquire().await.unwrap();
     a.kit.cut();
     let error = lease.release_within(ms(500)).await.unwrap_err();
-    assert!(matches!(error, ReleaseError::Unavailable { source: CallError::NotSent { .. } }));
+    assert!(matches!(
+        error,
+        ReleaseError::Unavailable {
+            source: CallError::NotSent { .. }
+        }
+    ));
     assert!(lease.is_valid());
     a.kit.heal();
     tokio::time::sleep(ms(12_000)).await;
@@ -155,7 +183,12 @@ async fn c04_a_renewal_answered_after_the_release_changes_nothing() {
     assert_eq!(a.renewals_sent(), 1, "the watchdog was not armed again");
     assert_eq!(a.client.held(), 0);
     let refused = store.one(renew_of(&lease.fence()));
-    assert_eq!(refused, Outcome::Lost { reason: EndReason::Released });
+    assert_eq!(
+        refused,
+        Outcome::Lost {
+            reason: EndReason::Released
+        }
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +197,14 @@ async fn s10_a_late_release_spares_the_next_holder() {
     let (a, b) = (Side::new(&store), Side::new(&store));
     let late = a.client.lease("l").ttl(ms(1_000)).acquire().await.unwrap();
     a.kit.cut();
-    let next = b.client.lease("l").ttl(ms(1_000)).wait(ms(5_000)).acquire().await.unwrap();
+    let next = b
+        .client
+        .lease("l")
+        .ttl(ms(1_000))
+        .wait(ms(5_000))
+        .acquire()
+        .await
+        .unwrap();
     a.kit.heal();
     let error = late.release().await.unwrap_err();
     assert!(matches!(error, ReleaseError::Lost { .. }) && !error.is_retryable());

@@ -17,13 +17,22 @@ fn quick() -> ClientBuilder {
 async fn a_lease_over_tcp_is_acquired_renewed_shown_and_released() {
     let server = FakeServer::start(None).await;
     let client = quick().connect(&server.address).await.unwrap();
-    let lease = client.lease("l").ttl(ms(300)).metadata("build 7").acquire().await.unwrap();
+    let lease = client
+        .lease("l")
+        .ttl(ms(300))
+        .metadata("build 7")
+        .acquire()
+        .await
+        .unwrap();
     eventually("renewed", || server.store.seen(LeaseVerb::RenewMany) >= 3).await;
     assert!(lease.is_valid());
     let view = client.get("l").await.unwrap().unwrap();
     assert_eq!((view.token, &view.owner), (lease.token(), client.owner()));
     assert_eq!(view.metadata.unwrap().as_bytes(), b"build 7");
-    assert_eq!(client.token("l", client.owner()).await.unwrap(), Some(lease.token()));
+    assert_eq!(
+        client.token("l", client.owner()).await.unwrap(),
+        Some(lease.token())
+    );
     assert_eq!(lease.release().await.unwrap(), Released::Now);
     assert_eq!(client.get("l").await.unwrap(), None);
 }
@@ -32,9 +41,33 @@ async fn a_lease_over_tcp_is_acquired_renewed_shown_and_released() {
 async fn the_first_server_that_answers_is_taken() {
     let (dead, server) = (FakeServer::start(None).await, FakeServer::start(None).await);
     dead.set(Mode::Down);
-    let client = quick().connect(&format!("{},{}", dead.address, server.address)).await.unwrap();
+    let client = quick()
+        .connect(&format!("{},{}", dead.address, server.address))
+        .await
+        .unwrap();
     let lease = client.lease("l").acquire().await.unwrap();
     assert_eq!(server.store.holder_of("l"), Some(lease.token()));
+}
+
+#[tokio::test]
+async fn c16_a_holder_whose_server_falls_silent_moves_to_the_next_one_in_time() {
+    let (silent, other) = (FakeServer::start(None).await, FakeServer::start(None).await);
+    let client = quick()
+        .connect(&format!("{},{}", silent.address, other.address))
+        .await
+        .unwrap();
+    let lease = client.lease("l").ttl(ms(1_500)).acquire().await.unwrap();
+    eventually("renewed", || silent.store.seen(LeaseVerb::RenewMany) >= 1).await;
+    silent.set(Mode::Silent);
+    // The other one is no member of the same cluster here, so it does not know the lease: that it says so is enough.
+    let lost = lease.lost().await;
+    assert_eq!(
+        lost,
+        LossReason::Ended {
+            reason: crate::EndReason::Unknown
+        }
+    );
+    assert_eq!(other.store.seen(LeaseVerb::RenewMany), 1);
 }
 
 #[tokio::test]
@@ -43,7 +76,10 @@ async fn nobody_there_is_an_error_that_names_the_address() {
     server.set(Mode::Down);
     let error = quick().connect(&server.address).await.unwrap_err();
     assert!(error.is_retryable());
-    let ConnectError::Unreachable { source: CallError::Connect { endpoint, .. } } = error else {
+    let ConnectError::Unreachable {
+        source: CallError::Connect { endpoint, .. },
+    } = error
+    else {
         panic!("{error:?}");
     };
     assert_eq!(endpoint, server.address);
@@ -55,10 +91,22 @@ async fn a_missing_or_wrong_password_is_told_at_once_and_the_right_one_works() {
     for builder in [quick(), quick().password("guess")] {
         let error = builder.connect(&server.address).await.unwrap_err();
         assert!(!error.is_retryable());
-        assert!(matches!(error, ConnectError::Unreachable { source: CallError::Greeting { .. } }));
+        assert!(matches!(
+            error,
+            ConnectError::Unreachable {
+                source: CallError::Greeting { .. }
+            }
+        ));
     }
     let client = quick().password("secret").connect(&server.address).await.unwrap();
-    client.lease("l").acquire().await.unwrap().release().await.unwrap();
+    client
+        .lease("l")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -70,7 +118,10 @@ async fn s4_a_client_whose_connections_are_cut_comes_back_by_itself_and_loses_no
     server.connections(|count| count == 0).await;
     server.set(Mode::Up);
     let before = server.store.seen(LeaseVerb::RenewMany);
-    eventually("renewed again", || server.store.seen(LeaseVerb::RenewMany) > before).await;
+    eventually("renewed again", || {
+        server.store.seen(LeaseVerb::RenewMany) > before
+    })
+    .await;
     assert!(lease.is_valid());
     assert_eq!(lease.release().await.unwrap(), Released::Now);
 }
@@ -83,7 +134,13 @@ async fn s4_a_cut_for_longer_than_the_ttl_is_a_loss_and_then_a_new_start() {
     server.set(Mode::Down);
     assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
     server.set(Mode::Up);
-    let next = client.lease("l").ttl(ms(300)).wait(ms(2_000)).acquire().await.unwrap();
+    let next = client
+        .lease("l")
+        .ttl(ms(300))
+        .wait(ms(2_000))
+        .acquire()
+        .await
+        .unwrap();
     assert!(next.token() > lease.token());
 }
 
@@ -94,18 +151,37 @@ async fn c09_behind_a_network_that_drops_all_packets_the_loss_comes_before_anoth
     let lease = client.lease("l").ttl(ms(1_000)).acquire().await.unwrap();
     server.set(Mode::Silent);
     assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
-    assert_eq!(server.store.holder_of("l"), Some(lease.token()), "nobody else could have been granted");
+    assert_eq!(
+        server.store.holder_of("l"),
+        Some(lease.token()),
+        "nobody else could have been granted"
+    );
 }
 
 #[tokio::test]
 async fn a_silent_server_is_given_up_in_time_and_the_store_is_asked_again() {
     let server = FakeServer::start(None).await;
-    let client = quick().operation_timeout(ms(600)).connect(&server.address).await.unwrap();
+    let client = quick()
+        .operation_timeout(ms(600))
+        .connect(&server.address)
+        .await
+        .unwrap();
     server.set(Mode::Silent);
     let error = client.lease("l").acquire().await.unwrap_err();
-    assert!(matches!(error, AcquireError::Unknown { .. }) && error.is_retryable(), "{error:?}");
+    assert!(
+        matches!(error, AcquireError::Unknown { .. }) && error.is_retryable(),
+        "{error:?}"
+    );
     server.set(Mode::Up);
-    client.lease("l").wait(ms(3_000)).acquire().await.unwrap().release().await.unwrap();
+    client
+        .lease("l")
+        .wait(ms(3_000))
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -132,7 +208,11 @@ async fn c26_a_dropped_wait_closes_its_connection_and_leaves_no_waiter() {
 #[tokio::test]
 async fn c23_a_wait_whose_server_dies_returns_an_error() {
     let server = FakeServer::start(None).await;
-    let client = quick().operation_timeout(ms(500)).connect(&server.address).await.unwrap();
+    let client = quick()
+        .operation_timeout(ms(500))
+        .connect(&server.address)
+        .await
+        .unwrap();
     let _held = client.lease("l").ttl(ms(60_000)).acquire().await.unwrap();
     let waiting = client.lease("l").wait(ms(600_000)).acquire();
     let (error, ()) = tokio::join!(waiting, async {
@@ -151,7 +231,14 @@ async fn a_wait_does_not_hold_up_renewals_or_other_requests() {
     let (next, ()) = tokio::join!(waiting, async {
         eventually("queued", || server.store.waiters() == 1).await;
         eventually("renewed", || server.store.seen(LeaseVerb::RenewMany) >= 4).await;
-        client.lease("m").try_acquire().await.unwrap().release().await.unwrap();
+        client
+            .lease("m")
+            .try_acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
         assert!(held.is_valid());
         held.release().await.unwrap();
     });
@@ -161,7 +248,11 @@ async fn a_wait_does_not_hold_up_renewals_or_other_requests() {
 #[tokio::test]
 async fn requests_of_many_callers_share_one_connection() {
     let server = FakeServer::start(None).await;
-    let client = quick().request_timeout(ms(3_000)).connect(&server.address).await.unwrap();
+    let client = quick()
+        .request_timeout(ms(3_000))
+        .connect(&server.address)
+        .await
+        .unwrap();
     let acquired = futures_util::future::join_all((0..500).map(|number| {
         let client = client.clone();
         async move { client.lease(format!("l{number}")).ttl(ms(60_000)).acquire().await }

@@ -28,7 +28,10 @@ async fn step(side: &Side, lease: &mut Option<Lease>, random: u64) {
             if lease.as_ref().is_none_or(|lease| !lease.is_valid()) {
                 let wait = ms(random / 64 % 300);
                 let asked = side.client.lease("l").ttl(ms(500)).wait(wait).acquire();
-                *lease = tokio::time::timeout(ms(400), asked).await.ok().and_then(Result::ok);
+                *lease = tokio::time::timeout(ms(400), asked)
+                    .await
+                    .ok()
+                    .and_then(Result::ok);
             }
         }
     }
@@ -39,9 +42,15 @@ async fn run(seed: u64) -> u64 {
     seeded::begin(seed);
     let store = MachineStore::start();
     let settings = |builder: ClientBuilder| {
-        builder.request_timeout(ms(100)).operation_timeout(ms(300)).backoff(ms(5), ms(50))
+        builder
+            .request_timeout(ms(100))
+            .operation_timeout(ms(300))
+            .backoff(ms(5), ms(50))
     };
-    let sides = [Side::with(&store, ms(20), settings), Side::with(&store, ms(20), settings)];
+    let sides = [
+        Side::with(&store, ms(20), settings),
+        Side::with(&store, ms(20), settings),
+    ];
     let leases = [tokio::sync::Mutex::new(None), tokio::sync::Mutex::new(None)];
     let mut grants = std::collections::BTreeSet::new();
     for _ in 0..400 {
@@ -58,7 +67,11 @@ async fn run(seed: u64) -> u64 {
                 grants.insert(lease.token());
                 if lease.is_valid() {
                     valid += 1;
-                    assert_eq!(store.holder_of("l"), Some(lease.token()), "a valid handle that holds nothing");
+                    assert_eq!(
+                        store.holder_of("l"),
+                        Some(lease.token()),
+                        "a valid handle that holds nothing"
+                    );
                 }
             }
         }
@@ -66,11 +79,21 @@ async fn run(seed: u64) -> u64 {
     }
     // Healed, everything gets going again.
     for (side, lease) in sides.iter().zip(&leases) {
+        side.kit.clear();
         side.kit.heal();
         drop(lease.lock().await.take());
     }
     for side in &sides {
-        side.client.lease("l").ttl(ms(500)).wait(ms(3_000)).acquire().await.unwrap().release().await.unwrap();
+        side.client
+            .lease("l")
+            .ttl(ms(500))
+            .wait(ms(3_000))
+            .acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
     }
     u64::try_from(grants.len()).unwrap()
 }
@@ -78,11 +101,16 @@ async fn run(seed: u64) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn k2_never_two_valid_handles_whatever_fails() {
     let mut grants = 0;
-    let first = std::env::var("FENCE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let first = std::env::var("FENCE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seeds = first.map_or_else(|| (0..24).map(|_| jitter() >> 1).collect(), |seed| vec![seed]);
     for seed in &seeds {
         println!("replay: FENCE_SEED={seed} cargo test -p fence-client k2_never_two");
         grants += run(*seed).await;
     }
-    assert!(grants > seeds.len() as u64 * 20, "the faults left no lease to look at: {grants}");
+    assert!(
+        grants > seeds.len() as u64 * 20,
+        "the faults left no lease to look at: {grants}"
+    );
 }

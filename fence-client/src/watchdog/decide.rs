@@ -91,7 +91,10 @@ impl Entry {
     /// fit between the first failure and the deadline.
     fn backoff(&self) -> Backoff {
         let part = |parts| self.ttl.checked_div(parts).unwrap_or_default();
-        Backoff { base: part(32), cap: part(8) }
+        Backoff {
+            base: part(32),
+            cap: part(8),
+        }
     }
 }
 
@@ -110,8 +113,19 @@ impl Roster {
     /// Takes a lease in.
     pub(crate) fn insert(&mut self, id: HoldId, ttl: Duration, window: Window, maximum_until: Moment) {
         self.remove(id);
-        let attempt = Attempt::Due { at: window.renew_at, failures: 0 };
-        self.put(id, Entry { ttl, window, maximum_until, attempt });
+        let attempt = Attempt::Due {
+            at: window.renew_at,
+            failures: 0,
+        };
+        self.put(
+            id,
+            Entry {
+                ttl,
+                window,
+                maximum_until,
+                attempt,
+            },
+        );
     }
 
     /// Forgets a lease.
@@ -138,7 +152,12 @@ impl Roster {
             self.on_alarm(id, now, &standing, &mut decision);
         }
         if !decision.renew.is_empty() {
-            let joining: Vec<_> = self.joins.iter().take_while(|(at, _)| *at <= now).copied().collect();
+            let joining: Vec<_> = self
+                .joins
+                .iter()
+                .take_while(|(at, _)| *at <= now)
+                .copied()
+                .collect();
             for (_, id) in joining {
                 if standing(id) == Standing::Wanted {
                     self.start(id, &mut decision);
@@ -153,7 +172,10 @@ impl Roster {
     pub(crate) fn renewed(&mut self, id: HoldId, window: Window) {
         self.change(id, |entry| {
             entry.window = window;
-            entry.attempt = Attempt::Due { at: window.renew_at, failures: 0 };
+            entry.attempt = Attempt::Due {
+                at: window.renew_at,
+                failures: 0,
+            };
         });
     }
 
@@ -163,7 +185,10 @@ impl Roster {
             let (Attempt::InFlight { failures } | Attempt::Due { failures, .. }) = entry.attempt;
             let failures = failures.saturating_add(1);
             let pause = entry.backoff().delay(failures, random).max(PAUSE_MIN);
-            entry.attempt = Attempt::Due { at: now.after(pause), failures };
+            entry.attempt = Attempt::Due {
+                at: now.after(pause),
+                failures,
+            };
         });
     }
 
@@ -187,7 +212,10 @@ impl Roster {
             Standing::Withheld => self.change(id, |entry| {
                 // Often enough that a lease that is fed again in time is saved.
                 let pause = entry.backoff().base.max(PAUSE_MIN);
-                entry.attempt = Attempt::Due { at: now.after(pause), failures: 0 };
+                entry.attempt = Attempt::Due {
+                    at: now.after(pause),
+                    failures: 0,
+                };
             }),
         }
     }

@@ -45,10 +45,20 @@ fn lost(decision: &Decision) -> &[HoldId] {
 fn a_lease_is_renewed_after_a_third_and_not_before() {
     let mut roster = roster_of_one();
     let early = roster.decide(at(1_999), wanted);
-    assert_eq!(early, Decision { wake_at: Some(at(2_000)), ..Decision::default() });
+    assert_eq!(
+        early,
+        Decision {
+            wake_at: Some(at(2_000)),
+            ..Decision::default()
+        }
+    );
     let due = roster.decide(at(2_000), wanted);
     assert_eq!(due.renew, [ONE]);
-    assert_eq!(due.wake_at, Some(at(5_894)), "only the deadline is left to wait for");
+    assert_eq!(
+        due.wake_at,
+        Some(at(5_894)),
+        "only the deadline is left to wait for"
+    );
     assert_eq!(roster.decide(at(2_001), wanted).renew, [], "it is in flight");
 }
 
@@ -147,7 +157,10 @@ fn c13_a_maximum_hold_ends_a_lease_that_would_stand_longer() {
     roster.renewed(ONE, CAUTION.renewed(at(2_000), ms(6_000)));
     assert_eq!(
         roster.decide(at(4_000), wanted),
-        Decision { wake_at: Some(at(7_000)), ..Decision::default() },
+        Decision {
+            wake_at: Some(at(7_000)),
+            ..Decision::default()
+        },
         "it stands until 7,894 and needs no further renewal"
     );
     assert_eq!(roster.decide(at(7_000), wanted).lost, [ONE]);
@@ -203,7 +216,11 @@ impl Naive {
         if !renew.is_empty() {
             for (id, lease) in &self.leases {
                 let may_join = !lease.in_flight && lease.window.deadline < lease.maximum_until;
-                let join = if lease.failures == 0 { lease.join } else { lease.next };
+                let join = if lease.failures == 0 {
+                    lease.join
+                } else {
+                    lease.next
+                };
                 if may_join && join <= now && standing(*id) == Standing::Wanted && !renew.contains(id) {
                     renew.push(*id);
                 }
@@ -232,7 +249,10 @@ impl Naive {
     fn failed(&mut self, id: HoldId, now: Moment, random: u64) {
         if let Some(lease) = self.leases.get_mut(&id) {
             lease.failures += 1;
-            let backoff = Backoff { base: lease.ttl / 32, cap: lease.ttl / 8 };
+            let backoff = Backoff {
+                base: lease.ttl / 32,
+                cap: lease.ttl / 8,
+            };
             lease.next = now.after(backoff.delay(lease.failures, random).max(ms(1)));
             lease.in_flight = false;
         }
@@ -241,12 +261,28 @@ impl Naive {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Grant { id: u64, ttl_ms: u64, hold_ms: Option<u64> },
-    Pass { millis: u64 },
-    Confirm { id: u64 },
-    Fail { id: u64, random: u64 },
-    Become { id: u64, standing: u8 },
-    Forget { id: u64 },
+    Grant {
+        id: u64,
+        ttl_ms: u64,
+        hold_ms: Option<u64>,
+    },
+    Pass {
+        millis: u64,
+    },
+    Confirm {
+        id: u64,
+    },
+    Fail {
+        id: u64,
+        random: u64,
+    },
+    Become {
+        id: u64,
+        standing: u8,
+    },
+    Forget {
+        id: u64,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {

@@ -6,20 +6,21 @@
 //!
 //! Its timers only wake it up: each time it asks the clock, which counts suspend, before it does anything.
 
+mod batch;
 mod decide;
 mod window;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use lease_core::limits::RENEW_MANY_MAX;
-use lease_core::wire::{LeaseCommand, LeaseVerb, RenewManyCommand, RenewManyReply, RenewReply};
+use lease_core::wire::RenewReply;
 use tokio::sync::mpsc;
 use tracing::info_span;
 
@@ -30,7 +31,7 @@ use crate::errands::ErrandsHandle;
 use crate::hold::{Extended, Hold};
 use crate::random::jitter;
 use crate::tasks;
-use crate::transport::{Lane, Request};
+use batch::{Answers, Batch, Renewed};
 use decide::Roster;
 
 pub(crate) use decide::{HoldId, Standing};
@@ -42,10 +43,6 @@ const MAILBOX_DEPTH: usize = 256;
 /// Longest sleep while a lease is held. Timers stand still in a suspend: so much later at the most is a loss raised
 /// to those who only wait for it. Whoever asks is told at once.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
-
-/// Part of the shortest time to live after which an unanswered renewal is given up and its connection is replaced, so
-/// that another attempt fits before the deadline.
-const PATIENCE_PART: u32 = 4;
 
 enum Message {
     /// Watch over a lease.
@@ -93,7 +90,12 @@ impl WatchdogHandle {
         window: Window,
         maximum_until: Moment,
     ) -> Result<(), CallError> {
-        let message = Message::Watch { hold, caution, window, maximum_until };
+        let message = Message::Watch {
+            hold,
+            caution,
+            window,
+            maximum_until,
+        };
         self.mailbox.send(message).await.map_err(|_| CallError::Stopped)
     }
 
@@ -125,32 +127,6 @@ struct Watchdog {
 /// A batch on its way.
 type Renewing = Pin<Box<dyn Future<Output = Renewed> + Send>>;
 
-/// What came of one batch: the leases that were really asked for, and their answers in the same order.
-struct Renewed {
-    batch: Arc<Batch>,
-    answer: Result<(RenewManyReply, Moment), CallError>,
-}
-
-/// The leases of one request.
-struct Batch {
-    holds: Vec<Arc<Hold>>,
-    /// Set when the request leaves: the positions of those that were still wanted then.
-    sent: OnceLock<Vec<usize>>,
-}
-
-impl Batch {
-    /// The command, made when it leaves: whoever was released meanwhile is left out.
-    fn command(&self) -> Option<LeaseCommand> {
-        let wanted = self.holds.iter().enumerate();
-        let (positions, leases): (Vec<_>, Vec<_>) = wanted
-            .filter(|(_, hold)| hold.may_be_renewed())
-            .map(|(position, hold)| (position, (hold.fence.resource.clone(), hold.fence.token)))
-            .unzip();
-        let _ = self.sent.set(positions);
-        (!leases.is_empty()).then_some(LeaseCommand::RenewMany(RenewManyCommand { leases }))
-    }
-}
-
 impl Watchdog {
     async fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
         let mut renewing: FuturesUnordered<Renewing> = FuturesUnordered::new();
@@ -177,7 +153,12 @@ impl Watchdog {
 
     fn on_message(&mut self, message: Message) {
         match message {
-            Message::Watch { hold, caution, window, maximum_until } => {
+            Message::Watch {
+                hold,
+                caution,
+                window,
+                maximum_until,
+            } => {
                 let ttl = hold.ttl.as_duration();
                 self.roster.insert(hold.id, ttl, window, maximum_until);
                 self.watched.insert(hold.id, Watched { hold, caution });
@@ -196,7 +177,11 @@ impl Watchdog {
     /// Does what is due; gives when to look again.
     fn act(&mut self, renewing: &mut FuturesUnordered<Renewing>) -> Option<Moment> {
         let watched = &self.watched;
-        let standing = |id| watched.get(&id).map_or(Standing::Over, |watched| watched.hold.standing());
+        let standing = |id| {
+            watched
+                .get(&id)
+                .map_or(Standing::Over, |watched| watched.hold.standing())
+        };
         let decision = self.roster.decide(self.clock.now(), standing);
         for id in &decision.lost {
             if let Some(watched) = self.watched.remove(id) {
@@ -215,46 +200,24 @@ impl Watchdog {
     }
 
     fn renew(&self, ids: &[HoldId]) -> Renewing {
-        let holds: Vec<_> = ids
-            .iter()
-            .filter_map(|id| self.watched.get(id))
-            .map(|watched| Arc::clone(&watched.hold))
-            .collect();
-        let shortest = holds.iter().map(|hold| hold.ttl.as_duration()).min().unwrap_or_default();
-        let patience = shortest
-            .checked_div(PATIENCE_PART)
-            .unwrap_or_default()
-            .min(self.caller.request_timeout);
-        let batch = Arc::new(Batch { holds, sent: OnceLock::new() });
-        let caller = self.caller.clone();
-        Box::pin(async move {
-            let asked = Arc::clone(&batch);
-            let request = Request::prepared(LeaseVerb::RenewMany, patience, move || asked.command());
-            let answer = match caller.transport.call(Lane::Renewal, request).await {
-                Ok(answered) => {
-                    let asked = batch.sent.get().map_or(0, Vec::len);
-                    RenewManyReply::from_reply(asked, answered.reply)
-                        .map(|reply| (reply, answered.sent))
-                        .map_err(CallError::from)
-                }
-                Err(error) => Err(error),
-            };
-            Renewed { batch, answer }
-        })
+        let watched = ids.iter().filter_map(|id| self.watched.get(id));
+        let batch = Batch::new(watched.map(|watched| Arc::clone(&watched.hold)).collect());
+        Box::pin(batch.renew(self.caller.clone()))
     }
 
     fn on_renewed(&mut self, renewed: Renewed) {
-        let Renewed { batch, answer } = renewed;
-        match answer {
-            Ok((reply, sent)) => {
-                let positions = batch.sent.get().map(Vec::as_slice).unwrap_or_default();
-                let asked = positions.iter().filter_map(|position| batch.holds.get(*position));
-                for (hold, answer) in asked.zip(reply.answers) {
-                    self.on_answer(hold, sent, answer);
+        match renewed.answer {
+            Ok(Answers { sent, asked, unasked }) => {
+                for (hold, answer) in asked {
+                    self.on_answer(&hold, sent, answer);
                 }
-                self.retry_unasked(&batch, positions);
+                // Those that were left out when the request left may be wanted again.
+                let now = self.clock.now();
+                for hold in unasked {
+                    self.roster.failed(hold.id, now, jitter());
+                }
             }
-            Err(error) => self.on_failed(&batch, error),
+            Err(error) => self.on_failed(&renewed.holds, error),
         }
     }
 
@@ -295,27 +258,17 @@ impl Watchdog {
         }
     }
 
-    fn on_failed(&mut self, batch: &Batch, error: CallError) {
+    fn on_failed(&mut self, holds: &[Arc<Hold>], error: CallError) {
         let (now, error) = (self.clock.now(), Arc::new(error));
         let withdrawn = matches!(*error, CallError::Withdrawn);
         if !withdrawn {
-            tracing::warn!(leases = batch.holds.len(), %error, "renewal failed");
+            tracing::warn!(leases = holds.len(), %error, "renewal failed");
         }
-        for hold in &batch.holds {
+        for hold in holds {
             if !withdrawn {
                 hold.set_renewal_failure(Some(Arc::clone(&error)));
             }
             self.roster.failed(hold.id, now, jitter());
-        }
-    }
-
-    /// Those that were left out when the request left may be wanted again.
-    fn retry_unasked(&mut self, batch: &Batch, asked: &[usize]) {
-        let now = self.clock.now();
-        for (position, hold) in batch.holds.iter().enumerate() {
-            if asked.binary_search(&position).is_err() {
-                self.roster.failed(hold.id, now, jitter());
-            }
         }
     }
 

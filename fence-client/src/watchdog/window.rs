@@ -99,7 +99,11 @@ mod tests {
         ] {
             let window = CAUTION.granted(at(sent), ms(waited), ms(remaining));
             assert_eq!(window.deadline, at(deadline), "{sent} {waited} {remaining}");
-            assert_eq!(window.renew_at.as_nanos() / 1_000_000, renew, "{sent} {waited} {remaining}");
+            assert_eq!(
+                window.renew_at.as_nanos() / 1_000_000,
+                renew,
+                "{sent} {waited} {remaining}"
+            );
             assert!(window.join_at < window.renew_at);
         }
     }
