@@ -6,18 +6,33 @@
 //! where this node is alone, lifts the token counter above all that an earlier life can have issued. Only when that
 //! entry is applied does the role become `Leading`, so nothing is granted before this start's floor.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use lease_core::Timestamp;
 use lease_core::machine::codec::{self, EncodedCommand};
-use lease_core::machine::{Command, Limits};
+use lease_core::machine::{Command, Limits, Outcome};
 use tokio::sync::watch;
 
 use crate::clock::ClusterClock;
+use crate::error::StoreError;
+use crate::forward::Forward;
 use crate::raft::leadership::{LeadershipWatch, Leading as Elected, Role as RaftRole};
 use crate::replica::Node;
 use crate::role::{Leading, Role};
 use crate::runtime::Rt;
 use crate::token_floor::{FloorError, TokenFloor};
+
+/// How long until a role that could not be taken up is tried again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// Whether the machine knows of this life of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    No,
+    Yes,
+}
 
 /// What the leadership actor works with.
 pub(crate) struct Leadership<R: Rt> {
@@ -27,6 +42,7 @@ pub(crate) struct Leadership<R: Rt> {
     pub(crate) incarnation: u64,
     pub(crate) floor: TokenFloor,
     pub(crate) limits: Option<Limits>,
+    pub(crate) forward: Arc<dyn Forward>,
     /// One for each actor that follows the role: a channel with one waiter is deterministic in a simulation.
     pub(crate) roles: Vec<watch::Sender<Role<R::Instant>>>,
 }
@@ -34,20 +50,61 @@ pub(crate) struct Leadership<R: Rt> {
 impl<R: Rt> Leadership<R> {
     pub(crate) async fn run(self) {
         let mut watched: LeadershipWatch<R, _> = self.node.leadership();
+        let mut known = Known::No;
         while let Some(role) = watched.changed().await {
-            let role = match role {
-                RaftRole::Following { leader } => Role::Following { leader },
-                RaftRole::Leading(elected) => match self.open(elected).await {
-                    Ok(leading) => Role::Leading(leading),
-                    Err(error) => {
-                        tracing::warn!(leadership = %elected.id, %error, "the leadership was not opened");
-                        Role::Following { leader: None }
+            loop {
+                match self.take_up(role, known).await {
+                    Ok(taken) => {
+                        if taken.leader().is_some() {
+                            known = Known::Yes;
+                        }
+                        self.publish(taken);
+                        break;
                     }
-                },
-            };
-            self.publish(role);
+                    Err(error) => {
+                        tracing::warn!(%error, "this node does not serve yet");
+                        self.publish(Role::Following { leader: None });
+                    }
+                }
+                R::sleep(TRY_AGAIN_AFTER).await;
+                if watched.role() != role {
+                    break;
+                }
+            }
         }
         self.publish(Role::Following { leader: None });
+    }
+
+    /// What this node may do in a role that Raft gave it, once the cluster knows of its life.
+    async fn take_up(&self, role: RaftRole<R::Instant>, known: Known) -> Result<Role<R::Instant>, OpenError> {
+        match role {
+            RaftRole::Leading(elected) => Ok(Role::Leading(self.open(elected).await?)),
+            RaftRole::Following { leader: Some(leader) } => {
+                if known == Known::No {
+                    self.introduce(leader).await?;
+                }
+                Ok(Role::Following { leader: Some(leader) })
+            }
+            RaftRole::Following { leader: None } => Ok(Role::Following { leader: None }),
+        }
+    }
+
+    /// Has the leader tell the machine which life of this node parks callers from now on.
+    async fn introduce(&self, leader: u64) -> Result<(), OpenError> {
+        let command = EncodedCommand::new(&self.node_started())?;
+        match self.forward.submit(leader, vec![command]).await.pop() {
+            Some(Ok(Outcome::Refused(refusal))) => Err(OpenError::Refused(refusal)),
+            Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => Err(OpenError::Forward(error)),
+            None => Err(OpenError::Forward(StoreError::Unknown)),
+        }
+    }
+
+    const fn node_started(&self) -> Command {
+        Command::NodeStarted {
+            node: self.id,
+            incarnation: self.incarnation,
+        }
     }
 
     async fn open(&self, elected: Elected<R::Instant>) -> Result<Leading<R::Instant>, OpenError> {
@@ -59,10 +116,7 @@ impl<R: Rt> Leadership<R> {
         // The floor comes first: what is due may be granted to others in this very entry.
         let raise = floor.map(|floor| Command::RaiseTokenFloor { floor: floor.token });
         let mut commands: Vec<Command> = raise.into_iter().collect();
-        commands.push(Command::NodeStarted {
-            node: self.id,
-            incarnation: self.incarnation,
-        });
+        commands.push(self.node_started());
         commands.extend(self.limits.map(Command::SetLimits));
         let body = encode(&commands)?;
         let pending = self.node.propose(clock.at(R::now()), body, elected.id).await?;
@@ -96,6 +150,10 @@ enum OpenError {
     Floor(#[from] FloorError),
     #[error(transparent)]
     Codec(#[from] codec::CodecError),
+    #[error(transparent)]
+    Refused(lease_core::machine::Refusal),
+    #[error(transparent)]
+    Forward(StoreError),
     #[error(transparent)]
     Propose(#[from] crate::raft::error::ProposeError),
 }

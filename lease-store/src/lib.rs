@@ -1,9 +1,11 @@
 //! Leases with linearizable fencing tokens, replicated by Raft: embedded library and Redis-protocol server.
+mod absences;
 mod admin;
 mod clock;
 mod config;
 mod error;
 mod events;
+mod forward;
 mod keeper;
 mod leadership;
 mod metrics;

@@ -63,10 +63,15 @@ impl Orphans {
         self.lock().pop_front()
     }
 
-    /// Takes back a command that was surely not applied, or may not have been: each of them may be applied twice.
+    /// Takes back a command that was surely not applied, or may not have been: each of them may be applied twice. It
+    /// wakes nobody: whatever hindered it is likely still there.
     pub(crate) fn again(&self, undoing: Undoing) {
         self.lock().push_back(undoing);
-        self.added.notify_one();
+    }
+
+    /// Whether there is a command.
+    pub(crate) fn any(&self) -> bool {
+        !self.lock().is_empty()
     }
 
     /// Waits until there may be a command.
@@ -79,7 +84,10 @@ impl Orphans {
 
     fn add(&self, command: &Command, detaches: Option<Attachment>) {
         match EncodedCommand::new(command) {
-            Ok(command) => self.again(Undoing { command, detaches }),
+            Ok(command) => {
+                self.again(Undoing { command, detaches });
+                self.added.notify_one();
+            }
             // Its name came through the log before, so it fits an entry.
             Err(error) => tracing::error!(%error, "a command for an orphan cannot be encoded"),
         }

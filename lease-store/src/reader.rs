@@ -1,4 +1,5 @@
-//! Proves for many readers at once that this node still leads: one ReadIndex for all that wait.
+//! Proves for many readers at once that somebody still leads, and that this node has applied as far: one ReadIndex for
+//! all that wait.
 //!
 //! Owns: the readers of the round being filled. Asks: Raft. Asked by: the store's readers. Stops: when its last handle
 //! is dropped, or nobody tells it the role any more.
@@ -8,17 +9,22 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lease_core::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::StoreError;
+use crate::forward::{Barrier, Forward};
 use crate::replica::Node;
 use crate::role::Role;
 use crate::runtime::Rt;
 
 /// Readers of one round at the most; more wait at their callers.
 const MAILBOX_DEPTH: usize = 1_024;
+
+/// How long a proof may take. A node that has lost its quorum answers after that.
+const PROOF_WITHIN: Duration = Duration::from_millis(1_500);
 
 type Reply = oneshot::Sender<Result<Timestamp, StoreError>>;
 
@@ -32,6 +38,7 @@ pub(crate) struct ReaderHandle {
 pub(crate) struct Reader<R: Rt> {
     pub(crate) node: Node<R>,
     pub(crate) role: watch::Receiver<Role<R::Instant>>,
+    pub(crate) forward: Arc<dyn Forward>,
 }
 
 impl ReaderHandle {
@@ -76,7 +83,27 @@ impl<R: Rt> Reader<R> {
         }
     }
 
+    /// Proves it here, or has the leader prove it and waits until this node has applied as far.
     async fn prove(&self) -> Result<Timestamp, StoreError> {
+        let role = *self.role.borrow();
+        let proven = async {
+            match role {
+                Role::Leading(_) => self.prove_here().await,
+                Role::Following { leader: Some(leader) } => {
+                    let Barrier { index, time } = self.forward.barrier(leader).await?;
+                    self.node.wait_applied(index).await;
+                    Ok(time)
+                }
+                Role::Following { leader: None } => Err(StoreError::Unavailable { leader: None }),
+            }
+        };
+        let unavailable = StoreError::Unavailable {
+            leader: role.leader(),
+        };
+        R::timeout(PROOF_WITHIN, proven).await.unwrap_or(Err(unavailable))
+    }
+
+    async fn prove_here(&self) -> Result<Timestamp, StoreError> {
         if let Some(failure) = self.node.failure() {
             return Err(StoreError::Failed(Arc::new(failure)));
         }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use crate::absences::Absences;
 use crate::config::{StorageConfig, StoreConfig};
 use crate::events::Events;
+use crate::forward::{Forward, NobodyElse};
 use crate::keeper::Keeper;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
@@ -141,9 +143,11 @@ fn assemble<R: Rt>(
         waiters,
         metrics,
     } = shared;
+    let forward: Arc<dyn Forward> = Arc::new(NobodyElse);
     let proposer = Proposer {
         node: node.clone(),
         role: role(),
+        forward: Arc::clone(&forward),
         orphans: Arc::clone(&orphans),
         waiters: Arc::clone(&waiters),
         metrics: Arc::clone(&metrics),
@@ -152,19 +156,28 @@ fn assemble<R: Rt>(
     let (reader, read) = Reader {
         node: node.clone(),
         role: role(),
+        forward: Arc::clone(&forward),
     }
     .with_mailbox();
     let timers = Timers::<R>::new(role(), schedule, proposer.clone());
+    let absences = Absences::<R> {
+        node: node.clone(),
+        role: role(),
+        replica: replica.clone(),
+        proposer: proposer.clone(),
+    };
     let store_role = role();
     tasks.spawn("proposer", propose);
     tasks.spawn("reader", read);
     tasks.spawn("timers", timers.run());
+    tasks.spawn("absences", absences.run());
     let leadership = Leadership {
         node: node.clone(),
         id: config.node,
         incarnation,
         floor: config.floor,
         limits: config.limits,
+        forward,
         roles,
     };
     tasks.spawn("leadership", leadership.run());

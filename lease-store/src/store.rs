@@ -37,7 +37,7 @@ pub struct Store<R: Rt> {
 /// What a handle reaches.
 #[derive(Debug)]
 pub(crate) struct Parts<R: Rt> {
-    pub(crate) proposer: ProposerHandle,
+    pub(crate) proposer: ProposerHandle<R::Instant>,
     pub(crate) reader: ReaderHandle,
     pub(crate) replica: Replica,
     pub(crate) waiters: Arc<Waiters>,
@@ -86,7 +86,7 @@ impl<R: Rt> Store<R> {
         if_undelivered: IfUndelivered,
     ) -> Result<Outcome, StoreError> {
         let command = EncodedCommand::new(command).map_err(too_large)?;
-        self.parts.proposer.propose(command, if_undelivered).await
+        self.parts.proposer.propose::<R>(command, if_undelivered).await
     }
 
     /// Commits a command that may have to wait, and waits with it. `command` is told the caller's attachment.

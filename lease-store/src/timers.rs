@@ -27,14 +27,14 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
 pub(crate) struct Timers<R: Rt> {
     role: watch::Receiver<Role<R::Instant>>,
     schedule: watch::Receiver<Schedule>,
-    proposer: ProposerHandle,
+    proposer: ProposerHandle<R::Instant>,
 }
 
 impl<R: Rt> Timers<R> {
     pub(crate) fn new(
         role: watch::Receiver<Role<R::Instant>>,
         schedule: watch::Receiver<Schedule>,
-        proposer: ProposerHandle,
+        proposer: ProposerHandle<R::Instant>,
     ) -> Self {
         Self {
             role,
@@ -67,7 +67,7 @@ impl<R: Rt> Timers<R> {
     async fn on_due(&self) {
         if let Err(error) = self
             .proposer
-            .propose(EncodedCommand::tick(), IfUndelivered::Keep)
+            .propose::<R>(EncodedCommand::tick(), IfUndelivered::Keep)
             .await
         {
             tracing::debug!(%error, "a tick was not committed");

@@ -113,6 +113,27 @@ impl Waiters {
         }
     }
 
+    /// After a snapshot took the place of entries: whoever does not wait any more was told its end in one of them, and
+    /// gets none here. It has to ask again, under its request id if it has one.
+    pub(crate) fn reconcile(&self, waits: impl Fn(Attachment) -> bool) {
+        let mut ended = Vec::new();
+        if let Parking::Open(parked) = &mut *self.lock() {
+            let Self {
+                node, incarnation, ..
+            } = *self;
+            let gone = parked.extract_if(.., |number, _| {
+                !waits(Attachment {
+                    node,
+                    incarnation,
+                    number: *number,
+                })
+            });
+            ended.extend(gone);
+        }
+        // Callers wake here, outside the lock.
+        drop(ended);
+    }
+
     /// Strikes a caller whose wait was taken out of the queue: its end was told, or it never stood there.
     pub(crate) fn forget(&self, attachment: Attachment) {
         self.take(attachment.number);
@@ -242,6 +263,17 @@ mod tests {
         drop((plain, named));
         assert!(orphans.pop().is_some());
         assert!(orphans.pop().is_none());
+    }
+
+    #[tokio::test]
+    async fn after_a_snapshot_whoever_waits_no_more_has_to_ask_again() {
+        let (waiters, _orphans) = waiters();
+        let (over, waits) = (waiters.park(release()), waiters.park(release()));
+        let standing = waits.attachment();
+        waiters.reconcile(|attachment| attachment == standing);
+        assert_eq!(over.answer().await, None);
+        waiters.wake(&[grant(standing)]);
+        assert!(waits.answer().await.is_some());
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@
 use super::slab::Slot;
 use super::{LeaseKey, LeaseMachine, Limits, MachineVersion};
 use crate::limits::LIST_RECORDS_MAX;
-use crate::types::{Database, FenceToken, LeaseName, Metadata, OwnerId, Timestamp};
+use crate::types::{Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, Timestamp};
 
 /// A lease that stands as of the last entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +109,18 @@ impl LeaseMachine {
             next_cursor: if next >= end { 0 } else { next },
             leases,
         }
+    }
+
+    /// Whether a caller with this attachment stands in a queue, its caller gone or not.
+    #[must_use]
+    pub fn is_waiting(&self, attachment: Attachment) -> bool {
+        self.waits.by_attachment(attachment).is_some()
+    }
+
+    /// The highest incarnation of a node that the log knows.
+    #[must_use]
+    pub fn incarnation(&self, node: u64) -> Option<u64> {
+        self.incarnations.get(&node).copied()
     }
 
     /// Counts of what is held.

@@ -1,12 +1,12 @@
 //! openraft's own suite for storage, on both logs and both places for snapshots.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use openraft::StorageError;
 use openraft::testing::log::{StoreBuilder, Suite};
 use openraft::type_config::TypeConfigExt as _;
 
+use super::super::applied::AppliedMark;
 use super::super::failure::FirstFailure;
 use super::super::log_store::LogStore;
 use super::super::snapshot::SnapshotStore;
@@ -28,7 +28,7 @@ fn machine(snapshots: SnapshotStore) -> Machine {
         restored: None,
         snapshots: Arc::new(snapshots),
         failure: FirstFailure::default(),
-        applied: Arc::new(AtomicU64::new(0)),
+        applied: AppliedMark::default(),
         gate: WorkGate::default(),
         snapshot_after_bytes: u64::MAX,
         snapshot_due: Arc::default(),

@@ -1,0 +1,393 @@
+//! Joins what many callers ask for into one log entry, and hands each its outcome: the group commit.
+//!
+//! Owns: the batch being filled, and what is under way. Asks: Raft, and on a follower the leader. Asked by: the store's
+//! callers, `timers`, other nodes. Stops: when its last handle is dropped, or nobody tells it the role any more.
+//!
+//! The stamp of an entry is taken after its last command is in, and never used for another entry. Every entry names the
+//! leadership that stamped it, so nothing that waited here through a change of leaders can commit. A follower forwards
+//! the commands alone.
+//!
+//! Nobody waits here for long: without a leader a caller is refused after [`LEADER_WITHIN`], and a caller whose command
+//! has no outcome after [`ANSWER_WITHIN`] is told that it is unknown. Its grant, if one comes later, is an orphan.
+
+mod batch;
+
+use std::collections::VecDeque;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use lease_core::limits::BATCH_COMMANDS_MAX;
+use lease_core::machine::Outcome;
+use lease_core::machine::codec::{self, EncodedCommand};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::batch::{Ask, Batch, Whose};
+use crate::error::StoreError;
+use crate::forward::Forward;
+use crate::metrics::Metrics;
+use crate::orphans::{IfUndelivered, Orphans};
+use crate::raft::error::{ProposeError, Refusal};
+use crate::raft::types::LeadershipId;
+use crate::replica::Node;
+use crate::role::{Leading, Role};
+use crate::runtime::{Instant, Rt};
+use crate::waiters::Waiters;
+
+pub(crate) use self::batch::Origin;
+
+/// Two full batches: what waits beyond that waits at its caller.
+const MAILBOX_DEPTH: usize = 2 * BATCH_COMMANDS_MAX;
+/// Entries in flight: while one is written, the next is filled. More were measured to be slower.
+const ENTRIES_IN_FLIGHT_MAX: usize = 2;
+/// Batches on their way to the leader: a round trip is longer than a write.
+const BATCHES_FORWARDED_MAX: usize = 8;
+/// How long a command that undoes something waits after it was hindered.
+const UNDO_AGAIN_AFTER: Duration = Duration::from_millis(500);
+/// How long a caller waits for a leader to be known: an election takes about as long.
+const LEADER_WITHIN: Duration = Duration::from_millis(1_500);
+/// How long a caller waits for an outcome. Longer than [`LEADER_WITHIN`], so that whoever was surely not applied is told
+/// so.
+const ANSWER_WITHIN: Duration = Duration::from_millis(2_000);
+
+/// The way to the proposer.
+#[derive(Debug)]
+pub(crate) struct ProposerHandle<I> {
+    mailbox: mpsc::Sender<Ask<I>>,
+    orphans: Arc<Orphans>,
+}
+
+/// A batch that has its outcomes, or will not have them.
+struct Done {
+    whose: Vec<Whose>,
+    fate: Fate,
+}
+
+/// What became of a batch.
+enum Fate {
+    /// Proposed here.
+    Proposed {
+        id: LeadershipId,
+        result: Result<Vec<Outcome>, ProposeError>,
+    },
+    /// Forwarded.
+    Forwarded(Vec<Result<Outcome, StoreError>>),
+}
+
+type UnderWay = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
+
+/// Where commands go now.
+#[derive(Debug, Clone, Copy)]
+enum Route<I> {
+    Here(Leading<I>),
+    To(u64),
+    Nowhere,
+}
+
+/// What the proposer works with.
+pub(crate) struct Proposer<R: Rt> {
+    pub(crate) node: Node<R>,
+    pub(crate) role: watch::Receiver<Role<R::Instant>>,
+    pub(crate) forward: Arc<dyn Forward>,
+    pub(crate) orphans: Arc<Orphans>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl<I: Instant> ProposerHandle<I> {
+    /// Proposes one command of a caller here, and waits for its outcome.
+    ///
+    /// # Errors
+    /// [`StoreError`] says whether it may have been applied.
+    ///
+    /// # Cancel safety
+    /// A command that is not in the log yet is dropped. One that is stays; a grant that nobody waits for any more is
+    /// treated as `if_undelivered` says.
+    pub(crate) async fn propose<R: Rt<Instant = I>>(
+        &self,
+        command: EncodedCommand,
+        if_undelivered: IfUndelivered,
+    ) -> Result<Outcome, StoreError> {
+        let asked = self.ask::<R>(command, if_undelivered, Origin::Here);
+        R::timeout(ANSWER_WITHIN, asked)
+            .await
+            .unwrap_or(Err(StoreError::Unknown))
+    }
+
+    /// Proposes one command that another node forwarded. That node bounds how long it waits.
+    pub(crate) async fn propose_for_peer<R: Rt<Instant = I>>(
+        &self,
+        command: EncodedCommand,
+        if_undelivered: IfUndelivered,
+    ) -> Result<Outcome, StoreError> {
+        self.ask::<R>(command, if_undelivered, Origin::Peer).await
+    }
+
+    async fn ask<R: Rt<Instant = I>>(
+        &self,
+        command: EncodedCommand,
+        if_undelivered: IfUndelivered,
+        origin: Origin,
+    ) -> Result<Outcome, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let mut answer = Answer {
+            answer,
+            if_undelivered: if_undelivered.clone(),
+            orphans: &self.orphans,
+        };
+        let ask = Ask {
+            command,
+            if_undelivered,
+            origin,
+            asked_at: R::now(),
+            reply,
+        };
+        self.mailbox.send(ask).await.map_err(|_| StoreError::ShutDown)?;
+        // The proposer answers everything that it took, unless it was ended in the middle.
+        (&mut answer.answer).await.unwrap_or(Err(StoreError::Unknown))
+    }
+}
+
+impl<I> Clone for ProposerHandle<I> {
+    fn clone(&self) -> Self {
+        Self {
+            mailbox: self.mailbox.clone(),
+            orphans: Arc::clone(&self.orphans),
+        }
+    }
+}
+
+/// An answer under way. Dropping it before it was looked at leaves a grant to the orphans.
+struct Answer<'a> {
+    answer: oneshot::Receiver<Result<Outcome, StoreError>>,
+    if_undelivered: IfUndelivered,
+    orphans: &'a Orphans,
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        self.answer.close();
+        if let Ok(Ok(outcome)) = self.answer.try_recv() {
+            self.orphans.undelivered(&outcome, &self.if_undelivered);
+        }
+    }
+}
+
+impl<R: Rt> Proposer<R> {
+    /// The handle, and the task to run.
+    pub(crate) fn with_mailbox(self) -> (ProposerHandle<R::Instant>, impl Future<Output = ()> + Send) {
+        let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
+        let handle = ProposerHandle {
+            mailbox,
+            orphans: Arc::clone(&self.orphans),
+        };
+        (handle, self.run(inbox))
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Ask<R::Instant>>) {
+        let mut under_way = UnderWay::new();
+        let mut waiting: VecDeque<Ask<R::Instant>> = VecDeque::new();
+        let mut over = None;
+        let orphans = Arc::clone(&self.orphans);
+        loop {
+            let route = self.route(over);
+            let sends = match route {
+                Route::Here(_) => under_way.len() < ENTRIES_IN_FLIGHT_MAX,
+                Route::To(_) => under_way.len() < BATCHES_FORWARDED_MAX,
+                Route::Nowhere => false,
+            };
+            if sends && !waiting.is_empty() {
+                let batch = Batch::fill(&orphans, waiting.drain(..), &mut inbox);
+                under_way.extend(self.send(batch, route).await);
+                continue;
+            }
+            let takes = sends || (matches!(route, Route::Nowhere) && waiting.len() < MAILBOX_DEPTH);
+            let overdue = waiting.front().map(|ask| ask.asked_at + LEADER_WITHIN);
+            tokio::select! {
+                biased;
+                Some(done) = under_way.next() => over = self.on_done(done).or(over),
+                changed = self.role.changed() => if changed.is_err() { break },
+                () = orphans_ready::<R>(&orphans), if sends => {
+                    let batch = Batch::fill(&orphans, None, &mut inbox);
+                    under_way.extend(self.send(batch, route).await);
+                }
+                ask = inbox.recv(), if takes => match ask {
+                    None => break,
+                    Some(ask) if sends => {
+                        let batch = Batch::fill(&orphans, Some(ask), &mut inbox);
+                        under_way.extend(self.send(batch, route).await);
+                    }
+                    Some(ask) if ask.origin == Origin::Peer || self.node.failure().is_some() => self.refuse(ask),
+                    Some(ask) => waiting.push_back(ask),
+                },
+                () = sleep_until::<R>(overdue) => {
+                    if let Some(ask) = waiting.pop_front() {
+                        self.refuse(ask);
+                    }
+                }
+            }
+        }
+        while let Some(done) = under_way.next().await {
+            self.on_done(done);
+        }
+    }
+
+    /// To the current leadership of this node, unless it failed, or Raft has said already that it is over; else to the
+    /// leader that is known.
+    fn route(&mut self, over: Option<LeadershipId>) -> Route<R::Instant> {
+        match *self.role.borrow_and_update() {
+            _ if self.node.failure().is_some() => Route::Nowhere,
+            Role::Leading(leading) if over == Some(leading.id) => Route::Nowhere,
+            Role::Leading(leading) => Route::Here(leading),
+            Role::Following { leader: Some(leader) } => Route::To(leader),
+            Role::Following { leader: None } => Route::Nowhere,
+        }
+    }
+
+    /// Stamps a batch, which takes no more commands now, and sends it off; or forwards it as it is.
+    async fn send(
+        &self,
+        batch: Batch,
+        route: Route<R::Instant>,
+    ) -> Option<Pin<Box<dyn Future<Output = Done> + Send>>> {
+        if batch.commands.is_empty() {
+            return None;
+        }
+        let Batch { commands, whose, .. } = batch;
+        match route {
+            Route::Here(leading) => {
+                self.metrics.entry_proposed(commands.len());
+                let body = codec::join(&commands);
+                let id = leading.id;
+                let in_line = self.node.propose(leading.time(R::now()), body, id).await;
+                Some(Box::pin(async move {
+                    let result = match in_line {
+                        Ok(pending) => pending.await.map(|applied| applied.outcome),
+                        Err(error) => Err(error),
+                    };
+                    Done {
+                        whose,
+                        fate: Fate::Proposed { id, result },
+                    }
+                }))
+            }
+            Route::To(leader) => {
+                let forward = Arc::clone(&self.forward);
+                Some(Box::pin(async move {
+                    let outcomes = forward.submit(leader, commands).await;
+                    Done {
+                        whose,
+                        fate: Fate::Forwarded(outcomes),
+                    }
+                }))
+            }
+            Route::Nowhere => None,
+        }
+    }
+
+    /// Answers the callers of a batch; gives its leadership if that has turned out to be over.
+    fn on_done(&self, Done { whose, fate }: Done) -> Option<LeadershipId> {
+        match fate {
+            Fate::Proposed {
+                result: Ok(outcomes), ..
+            } => {
+                whose
+                    .into_iter()
+                    .zip(outcomes)
+                    .for_each(|(whose, outcome)| self.deliver(whose, Ok(outcome)));
+                None
+            }
+            Fate::Forwarded(outcomes) => {
+                whose
+                    .into_iter()
+                    .zip(outcomes)
+                    .for_each(|(whose, outcome)| self.deliver(whose, outcome));
+                None
+            }
+            Fate::Proposed {
+                id,
+                result: Err(error),
+            } => {
+                tracing::debug!(%error, commands = whose.len(), "an entry was not applied, or may not have been");
+                let told = self.store_error(&error);
+                whose
+                    .into_iter()
+                    .for_each(|whose| self.deliver(whose, Err(told.clone())));
+                match error {
+                    ProposeError::NotApplied {
+                        reason: Refusal::TooLong { .. },
+                    } => None,
+                    ProposeError::NotApplied { .. } | ProposeError::Unknown { .. } => Some(id),
+                }
+            }
+        }
+    }
+
+    fn deliver(&self, whose: Whose, outcome: Result<Outcome, StoreError>) {
+        match whose {
+            Whose::Caller {
+                reply,
+                if_undelivered,
+            } => {
+                if let Err(Ok(outcome)) = reply.send(outcome) {
+                    self.orphans.undelivered(&outcome, &if_undelivered);
+                }
+            }
+            Whose::Orphans(undoing) => match outcome {
+                Ok(_) => undoing
+                    .detaches
+                    .into_iter()
+                    .for_each(|attachment| self.waiters.forget(attachment)),
+                Err(_) => self.orphans.again(undoing),
+            },
+        }
+    }
+
+    fn refuse(&self, ask: Ask<R::Instant>) {
+        let failed = |failure| StoreError::Failed(Arc::new(failure));
+        let unavailable = StoreError::Unavailable {
+            leader: self.role.borrow().leader(),
+        };
+        // A caller that is gone needs no answer.
+        let _ = ask
+            .reply
+            .send(Err(self.node.failure().map_or(unavailable, failed)));
+    }
+
+    fn store_error(&self, error: &ProposeError) -> StoreError {
+        let failure = self.node.failure();
+        match (error, failure) {
+            (
+                ProposeError::NotApplied {
+                    reason: Refusal::TooLong { .. },
+                },
+                _,
+            ) => StoreError::TooLarge,
+            (_, Some(failure)) => StoreError::Failed(Arc::new(failure)),
+            (ProposeError::NotApplied { .. }, None) => StoreError::Unavailable {
+                leader: self.role.borrow().leader(),
+            },
+            (ProposeError::Unknown { .. }, None) => StoreError::Unknown,
+        }
+    }
+}
+
+/// A disabled wait must still be an expression.
+async fn sleep_until<R: Rt>(at: Option<R::Instant>) {
+    match at {
+        Some(at) => R::sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until there is something to undo; what was hindered is tried again after a while.
+async fn orphans_ready<R: Rt>(orphans: &Orphans) {
+    if orphans.any() {
+        R::timeout(UNDO_AGAIN_AFTER, orphans.added()).await.unwrap_or(());
+    } else {
+        orphans.added().await;
+    }
+}
