@@ -10,6 +10,7 @@ mod keeper;
 mod leadership;
 mod metrics;
 mod orphans;
+pub mod peers;
 mod proposer;
 pub mod raft;
 mod reader;
