@@ -44,6 +44,9 @@ const THE_SEAM: [&str; 3] = [
 /// What tokio gives only to the seam.
 const SEAM_ONLY: [&[&str]; 3] = [&["tokio", "time"], &["tokio", "spawn"], &["tokio", "task"]];
 
+/// These start nothing and wait for nobody: any executor carries them out.
+const NOT_OF_THE_SEAM: [&str; 2] = ["yield_now", "unconstrained"];
+
 fn impurities(files: &[RustFile]) -> Vec<Finding> {
     let pure = files
         .iter()
@@ -61,10 +64,10 @@ fn around_the_seam(files: &[RustFile]) -> Vec<Finding> {
         file.path.starts_with("lease-store/src/") && !file.is_in(&THE_SEAM) && !file.is_test_file()
     });
     find_paths(actors, |_, path| {
-        // A yield starts nothing and waits for nobody: any executor carries it out.
         let starts_or_waits =
             SEAM_ONLY.iter().any(|name| path.starts_with(name)) || path.ends_with(&["JoinSet"]);
-        !path.in_test && starts_or_waits && !path.ends_with(&["yield_now"])
+        let is_harmless = NOT_OF_THE_SEAM.iter().any(|name| path.ends_with(&[name]));
+        !path.in_test && starts_or_waits && !is_harmless
     })
 }
 
