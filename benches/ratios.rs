@@ -1,0 +1,371 @@
+//! Every budget in one run: what is compared is measured in turns, side by side, and a miss fails the run.
+//!
+//! `cargo bench -p benches --bench ratios [-- --quick] [-- --only SECTION] [-- --dir DIR]`; the sections are `memory`,
+//! `machine`, `store`, `stalls` and `ledger`. Figures go to stdout as Markdown, progress to stderr.
+#![expect(clippy::print_stdout, reason = "the figures are what this program is for")]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use benches::Error;
+use benches::bare_disk::BareDisk;
+use benches::budget::{Figure, Findings};
+use benches::claims::Claims;
+use benches::embedded::{Embedded, Flavour};
+use benches::host;
+use benches::options::{Asked, Effort, Options};
+use benches::population::{BATCH, Entry, LEASES, Population};
+use benches::progress::say;
+use benches::samples::{Samples, median, micros, millis};
+use benches::scratch::Scratch;
+use benches::stalls::{self, Stall};
+use benches::stopwatch::Stopwatch;
+
+/// Callers at once, wherever many are measured.
+const CALLERS: u32 = 256;
+/// Leases that end at once, or are in a snapshot, in a quick run: filling a store with a million takes long.
+const LEASES_QUICK: u64 = 200_000;
+
+fn main() -> Result<ExitCode, Error> {
+    let options = match Options::read(std::env::args().skip(1))? {
+        Asked::Run(options) => options,
+        Asked::NotABenchmark => return Ok(ExitCode::SUCCESS),
+    };
+    let below = options
+        .dir
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
+    let run = Run {
+        effort: options.effort,
+        scratch: Scratch::below(&below)?,
+    };
+    let mut findings = Findings::default();
+    println!("{}; files on {}\n", host::describe(), run.scratch.file_system());
+    // First of all, while this process is small.
+    if options.wants("memory") {
+        run.memory(&mut findings)?;
+    }
+    if options.wants("machine") {
+        run.machine(&mut findings)?;
+    }
+    if options.wants("store") {
+        run.one_caller(&mut findings)?;
+        run.many_callers(&mut findings)?;
+    }
+    if options.wants("ledger") {
+        run.ledger(&mut findings)?;
+    }
+    if options.wants("stalls") {
+        run.stalls(&mut findings)?;
+    }
+    println!("## Budgets\n\n{}", findings.table());
+    println!("load at the end {}", host::load());
+    Ok(if findings.all_hold() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+struct Run {
+    effort: Effort,
+    scratch: Scratch,
+}
+
+impl Run {
+    /// Rounds in turns, and the time of one.
+    fn rounds(&self) -> (usize, Duration) {
+        self.effort
+            .pick((9, Duration::from_millis(1_500)), (5, Duration::from_millis(300)))
+    }
+
+    fn memory(&self, findings: &mut Findings) -> Result<(), Error> {
+        say("memory of 1,000,000 leases");
+        let before = host::resident_bytes();
+        let population = Population::of(LEASES)?;
+        let leases = population.machine().stats().leases;
+        let bytes = host::resident_bytes()
+            .saturating_sub(before)
+            .saturating_sub(population.own_bytes());
+        let each = as_f64(bytes) / as_f64(leases);
+        println!(
+            "## Memory\n\n{each:.0} bytes a live lease (resident, the system's allocator; {leases} leases)\n"
+        );
+        findings.note(Figure::LeaseBytes, each);
+        Ok(())
+    }
+
+    fn machine(&self, findings: &mut Findings) -> Result<(), Error> {
+        say("the machine with 1,000,000 leases");
+        let batches = self.effort.pick(4_000, 1_000);
+        let mut population = Population::new()?;
+        let growth = population.grow_to(LEASES)?;
+        let mut times = MachineTimes::default();
+        for _ in 0..batches {
+            times.release.add(population.release()?);
+            times.acquire.add(population.acquire()?);
+            times.renew.add(population.renew()?);
+            times.contended.add(population.contend()?);
+        }
+        println!("## Machine, {LEASES} live leases, entries of {BATCH} commands\n");
+        println!(
+            "| command | apply, median | apply, mean | decode, apply and let go, median |\n|---|---|---|---|"
+        );
+        for (name, time) in times.named() {
+            let (apply, mean, whole) = time.of_one();
+            println!("| {name} | {apply:.2} us | {mean:.2} us | {whole:.2} us |");
+        }
+        let watch = Stopwatch::start();
+        let view = population.machine().view();
+        let taken = watch.elapsed();
+        let mut after = Samples::default();
+        for _ in 0..batches {
+            after.push(population.renew()?.apply);
+        }
+        println!(
+            "\nThe slowest entry while it grew to {LEASES}: {:.1} ms.",
+            millis(growth)
+        );
+        println!(
+            "A view: {:.2} ms. Entries of renewals anywhere while it is held: the first ones {:.2} ms at the most, {:.2} ms at the median.\n",
+            millis(taken),
+            millis(after.max()),
+            millis(after.median())
+        );
+        drop(view);
+        findings.note(Figure::ApplyAcquire, times.acquire.of_one().0);
+        Ok(())
+    }
+
+    fn one_caller(&self, findings: &mut Findings) -> Result<(), Error> {
+        println!("## Embedded in memory, one caller\n");
+        println!("| runtime | acquire, median | p99 | release, median | p99 |\n|---|---|---|---|---|");
+        let (rounds, time) = self.rounds();
+        for flavour in Flavour::BOTH {
+            say(format_args!("embedded in memory, one caller, {}", flavour.name()));
+            let embedded = Embedded::in_memory(flavour)?;
+            embedded.one_caller(time)?;
+            let seen = embedded.one_caller(time * u32::try_from(rounds)? / 2)?;
+            let (acquire, release) = (&seen.acquire, &seen.release);
+            println!(
+                "| {} | {:.1} us | {:.1} us | {:.1} us | {:.1} us |",
+                flavour.name(),
+                micros(acquire.median()),
+                micros(acquire.exceeded_by_one_in(100)),
+                micros(release.median()),
+                micros(release.exceeded_by_one_in(100)),
+            );
+            if flavour == Flavour::CurrentThread {
+                findings.note(Figure::MemoryAcquire, micros(acquire.median()));
+                findings.note(Figure::MemoryRelease, micros(release.median()));
+            }
+            embedded.stop()?;
+        }
+        println!();
+        Ok(())
+    }
+
+    fn many_callers(&self, findings: &mut Findings) -> Result<(), Error> {
+        let (rounds, time) = self.rounds();
+        let mut bare = BareDisk::create(&self.scratch.child("bare-beside-store"))?;
+        let stores = [
+            Embedded::in_directory(Flavour::CurrentThread, &self.scratch.child("store-current"))?,
+            Embedded::in_directory(Flavour::MultiThread, &self.scratch.child("store-multi"))?,
+        ];
+        let [current, multi] = &stores;
+        let (mut alone, mut one, mut on_current, mut on_multi) = (vec![], vec![], vec![], vec![]);
+        for round in 1..=rounds {
+            say(format_args!(
+                "embedded on disk beside the bare disk, round {round} of {rounds}"
+            ));
+            alone.push(bare.rate(time)?);
+            on_current.push(current.rate(CALLERS, time)?);
+            on_multi.push(multi.rate(CALLERS, time)?);
+            one.push(current.rate(1, time)?);
+        }
+        println!("## Embedded on disk: commands per second, {rounds} rounds in turns, medians\n");
+        println!("| | a second | beside the bare loop, median of the rounds' ratios |\n|---|---|---|");
+        println!(
+            "| bare fdatasync loop, one record of 120 bytes | {:.0} | 1 |",
+            median(&alone)
+        );
+        ratio_line("one caller, current_thread", &one, &alone);
+        let ratio = ratio_line("256 callers, current_thread (the default)", &on_current, &alone);
+        findings.note(Figure::DiskRate, ratio);
+        ratio_line("256 callers, multi_thread, 2 workers", &on_multi, &alone);
+        println!();
+        stores.into_iter().try_for_each(Embedded::stop)
+    }
+
+    fn ledger(&self, findings: &mut Findings) -> Result<(), Error> {
+        let (rounds, time) = self.rounds();
+        let mut bare = BareDisk::create(&self.scratch.child("bare-beside-ledger"))?;
+        let claims = Claims::open(&self.scratch.child("ledger"))?;
+        let (mut alone, mut one, mut many) = (vec![], vec![], vec![]);
+        for round in 1..=rounds {
+            say(format_args!(
+                "the ledger beside the bare disk, round {round} of {rounds}"
+            ));
+            alone.push(bare.rate(time)?);
+            many.push(claims.rate(CALLERS, time)?);
+            one.push(claims.rate(1, time)?);
+        }
+        println!("## Ledger on sled: claims per second, {rounds} rounds in turns, medians\n");
+        println!("| | a second | beside the bare loop, median of the rounds' ratios |\n|---|---|---|");
+        println!(
+            "| bare fdatasync loop, one record of 120 bytes | {:.0} | 1 |",
+            median(&alone)
+        );
+        ratio_line("one caller", &one, &alone);
+        let ratio = ratio_line("256 callers", &many, &alone);
+        findings.note(Figure::ClaimRate, ratio);
+        let group = median_ratio(&many, &one);
+        println!("\n256 callers beside one: {group:.2}.\n");
+        findings.note(Figure::ClaimGroup, group);
+        claims.close()
+    }
+
+    fn stalls(&self, findings: &mut Findings) -> Result<(), Error> {
+        println!("## Stalls: acquires of another caller meanwhile, current_thread\n");
+        let (rounds, leases) = self.effort.pick((3, LEASES), (1, LEASES_QUICK));
+        if leases != LEASES {
+            println!("A quick run: {leases} leases in place of 1,000,000.\n");
+        }
+        println!("| | longest | p99.9 | median | acquires | it lasted |\n|---|---|---|---|---|---|");
+        let events: [(&str, Event, Place, Figure); 4] = [
+            (
+                "all leases end, in memory",
+                stalls::expiry,
+                Place::Memory,
+                Figure::ExpiryInMemory,
+            ),
+            (
+                "all leases end, on disk",
+                stalls::expiry,
+                Place::Disk,
+                Figure::ExpiryOnDisk,
+            ),
+            (
+                "a snapshot of all, in memory",
+                stalls::snapshot,
+                Place::Memory,
+                Figure::SnapshotInMemory,
+            ),
+            (
+                "a snapshot of all, on disk",
+                stalls::snapshot,
+                Place::Disk,
+                Figure::SnapshotOnDisk,
+            ),
+        ];
+        for (at, (what, event, place, figure)) in events.into_iter().enumerate() {
+            let mut longest = Duration::ZERO;
+            for round in 1..=rounds {
+                say(format_args!("{what}, round {round} of {rounds}"));
+                let embedded = match place {
+                    Place::Memory => Embedded::in_memory(Flavour::CurrentThread)?,
+                    Place::Disk => {
+                        let directory = self.scratch.child(&format!("stall-{at}-{round}"));
+                        Embedded::in_directory(Flavour::CurrentThread, &directory)?
+                    }
+                };
+                let stall = event(&embedded, leases)?;
+                embedded.stop()?;
+                print_stall(what, &stall);
+                longest = longest.max(stall.acquires.max());
+            }
+            findings.note(figure, millis(longest));
+        }
+        println!();
+        Ok(())
+    }
+}
+
+type Event = fn(&Embedded, u64) -> Result<Stall, Error>;
+
+#[derive(Clone, Copy)]
+enum Place {
+    Memory,
+    Disk,
+}
+
+/// Times of entries of one kind of command.
+#[derive(Default)]
+struct Times {
+    apply: Samples,
+    whole: Samples,
+    applied_in: Duration,
+}
+
+#[derive(Default)]
+struct MachineTimes {
+    acquire: Times,
+    contended: Times,
+    renew: Times,
+    release: Times,
+}
+
+impl Times {
+    fn add(&mut self, entry: Entry) {
+        self.apply.push(entry.apply);
+        self.whole.push(entry.whole);
+        self.applied_in += entry.apply;
+    }
+
+    /// Microseconds of one command: apply at the median and the mean, and the whole at the median.
+    fn of_one(&self) -> (f64, f64, f64) {
+        let commands = as_f64(BATCH as u64);
+        let entries = as_f64(self.apply.len().max(1) as u64);
+        (
+            micros(self.apply.median()) / commands,
+            micros(self.applied_in) / commands / entries,
+            micros(self.whole.median()) / commands,
+        )
+    }
+}
+
+impl MachineTimes {
+    const fn named(&self) -> [(&'static str, &Times); 4] {
+        [
+            ("acquire", &self.acquire),
+            ("acquire of a held lease", &self.contended),
+            ("renew", &self.renew),
+            ("release", &self.release),
+        ]
+    }
+}
+
+fn print_stall(what: &str, stall: &Stall) {
+    let acquires = &stall.acquires;
+    println!(
+        "| {what} | {:.1} ms | {:.2} ms | {:.3} ms | {} | {:.1} s |",
+        millis(acquires.max()),
+        millis(acquires.exceeded_by_one_in(1_000)),
+        millis(acquires.median()),
+        acquires.len(),
+        stall.lasted.as_secs_f64(),
+    );
+}
+
+/// Prints one line of a comparison; answers with its ratio.
+fn ratio_line(what: &str, rates: &[f64], beside: &[f64]) -> f64 {
+    let ratio = median_ratio(rates, beside);
+    println!("| {what} | {:.0} | {ratio:.2} |", median(rates));
+    ratio
+}
+
+/// The middle one of the ratios of each round: what the machine does meanwhile hits both sides of one round alike.
+fn median_ratio(rates: &[f64], beside: &[f64]) -> f64 {
+    let ratios: Vec<f64> = rates
+        .iter()
+        .zip(beside)
+        .map(|(rate, beside)| rate / beside)
+        .collect();
+    median(&ratios)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts and bytes far below 2^53")]
+const fn as_f64(number: u64) -> f64 {
+    number as f64
+}

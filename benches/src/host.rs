@@ -1,0 +1,44 @@
+//! The machine that a run was made on, in words.
+
+use std::fs;
+
+/// The processor, its number of cores, the kernel, and the load of the last minute.
+#[must_use]
+pub fn describe() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!(
+        "{cores} x {}, Linux {}, load {}",
+        processor(),
+        kernel.trim(),
+        load()
+    )
+}
+
+/// The load of the last minute, as `uptime` shows it first.
+#[must_use]
+pub fn load() -> String {
+    let load = read("/proc/loadavg");
+    load.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// Bytes of memory that this process holds now.
+#[must_use]
+pub fn resident_bytes() -> u64 {
+    let status = read("/proc/self/status");
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0).saturating_mul(1_024)
+}
+
+fn processor() -> String {
+    let table = read("/proc/cpuinfo");
+    let model = table.lines().find(|line| line.starts_with("model name"));
+    let name = model.and_then(|line| line.split_once(": "));
+    name.map_or_else(|| "processor".to_owned(), |(_, name)| name.to_owned())
+}
+
+/// What cannot be read is left out of the description.
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
