@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::raft::failure::NodeFailure;
 use crate::replica::Node;
@@ -27,8 +27,41 @@ pub(crate) struct KeeperHandle {
     mailbox: mpsc::Sender<Reply>,
 }
 
+/// The serving of peers, which ends before Raft does: Raft's own shutdown does not hold off their calls.
+pub(crate) struct PeerServing<R: Rt> {
+    stop: watch::Sender<()>,
+    tasks: Tasks<R>,
+    hang_up: Box<dyn FnOnce() + Send>,
+}
+
+impl<R: Rt> PeerServing<R> {
+    /// `stop` ends the tasks, and `hang_up` this node's own calls.
+    pub(crate) fn new(
+        stop: watch::Sender<()>,
+        tasks: Tasks<R>,
+        hang_up: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        Self {
+            stop,
+            tasks,
+            hang_up: Box::new(hang_up),
+        }
+    }
+
+    /// Stops it, and returns when it has stopped.
+    pub(crate) async fn stop(mut self) {
+        self.stop.send_replace(());
+        let late = self.tasks.join_all(ACTORS_END_WITHIN).await;
+        if !late.is_empty() {
+            tracing::error!(?late, "peers are still served");
+        }
+        (self.hang_up)();
+    }
+}
+
 /// What the keeper works with.
 pub(crate) struct Keeper<R: Rt> {
+    pub(crate) peers: Option<PeerServing<R>>,
     pub(crate) node: Node<R>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) tasks: Tasks<R>,
@@ -67,6 +100,9 @@ impl<R: Rt> Keeper<R> {
                 }
             }
         };
+        if let Some(peers) = self.peers.take() {
+            peers.stop().await;
+        }
         let stopped = self.node.shutdown().await.map_err(Arc::new);
         self.waiters.close();
         let late = self.tasks.join_all(ACTORS_END_WITHIN).await;

@@ -12,17 +12,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use lease_core::Timestamp;
 use lease_core::machine::codec::{self, EncodedCommand};
-use lease_core::machine::{Command, Limits, Outcome};
+use lease_core::machine::{Command, LeaseMachine, Limits, Outcome};
 use tokio::sync::watch;
 
 use crate::clock::ClusterClock;
 use crate::error::StoreError;
 use crate::forward::Forward;
 use crate::raft::leadership::{LeadershipWatch, Leading as Elected, Role as RaftRole};
-use crate::replica::Node;
+use crate::replica::{Node, Replica};
 use crate::role::{Leading, Role};
 use crate::runtime::Rt;
-use crate::token_floor::{FloorError, TokenFloor};
+use crate::token_floor::{FloorError, Opened, TokenFloor};
 
 /// How long until a role that could not be taken up is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
@@ -37,6 +37,7 @@ enum Known {
 /// What the leadership actor works with.
 pub(crate) struct Leadership<R: Rt> {
     pub(crate) node: Node<R>,
+    pub(crate) replica: Replica,
     /// This node's id and which life of it this is.
     pub(crate) id: u64,
     pub(crate) incarnation: u64,
@@ -112,7 +113,12 @@ impl<R: Rt> Leadership<R> {
             Some(anchor) => ClusterClock::new(anchor.stamp, anchor.applied_at),
             None => ClusterClock::new(Timestamp::ZERO, R::now()),
         };
-        let floor = self.floor.at_start::<R>()?;
+        let opened = if self.replica.look(LeaseMachine::issues_tokens) {
+            Opened::Yes
+        } else {
+            Opened::No
+        };
+        let floor = self.floor.at_start::<R>(opened)?;
         // The floor comes first: what is due may be granted to others in this very entry.
         let raise = floor.map(|floor| Command::RaiseTokenFloor { floor: floor.token });
         let mut commands: Vec<Command> = raise.into_iter().collect();

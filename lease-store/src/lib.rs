@@ -5,6 +5,7 @@ mod clock;
 mod config;
 mod error;
 mod events;
+mod formation;
 mod forward;
 mod keeper;
 mod leadership;
@@ -26,15 +27,16 @@ mod timers;
 mod token_floor;
 mod waiters;
 
-pub use config::{DEFAULT_NODE, StorageConfig, StoreConfig};
+pub use config::{ClusterConfig, ClusterConfigError, DEFAULT_NODE, StorageConfig, StoreConfig};
 pub use error::StoreError;
 pub use events::{LeaseEvent, LeaseEventKind};
+pub use formation::FormationError;
 pub use metrics::{Gauges, Metrics};
 pub use resp::PasswordError;
 pub use server::{Exposure, Ready, Server, ServerConfig, ServerError};
 pub use service::{CallError, Stored, TtlAnswer};
 pub use start::StartError;
-pub use store::{LeaseStore, Store};
+pub use store::{LeaseStore, MemberStatus, NodeStatus, Standing, Store};
 pub use token_floor::{FloorError, TokenFloor};
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use lease_store::{DEFAULT_NODE, Exposure, Server, ServerConfig, ServerError, StoreConfig, TokenFloor};
+use lease_store::{
+    ClusterConfig, DEFAULT_NODE, Exposure, Server, ServerConfig, ServerError, StoreConfig, TokenFloor,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -65,6 +67,23 @@ struct ServeArgs {
     /// The id of this node.
     #[arg(long, env = "LEASE_STORE_NODE_ID", default_value_t = DEFAULT_NODE, value_name = "N")]
     node_id: u64,
+    /// The nodes of the cluster and where their peers reach them, the same list for all: 1=host:port,2=host:port,3=host:port.
+    #[arg(
+        long,
+        env = "LEASE_STORE_CLUSTER",
+        value_name = "LIST",
+        requires = "peer_listen",
+        conflicts_with = "memory"
+    )]
+    cluster: Option<ClusterConfig>,
+    /// Where this node listens for its peers.
+    #[arg(
+        long,
+        env = "LEASE_STORE_PEER_LISTEN",
+        value_name = "ADDRESS",
+        requires = "cluster"
+    )]
+    peer_listen: Option<SocketAddr>,
     /// A file with the password that clients must show (AUTH).
     #[arg(long, env = "LEASE_STORE_PASSWORD_FILE", value_name = "FILE")]
     password_file: Option<PathBuf>,
@@ -106,6 +125,11 @@ impl ServeArgs {
         } else {
             StoreConfig::in_directory(&self.data_dir)
         };
+        let store = match (self.cluster.clone(), self.peer_listen) {
+            (Some(cluster), Some(peer_listen)) => store.cluster(cluster.listening_at(peer_listen)),
+            // The command line asks for both or none.
+            _ => store,
+        };
         let floor = self.token_floor.map_or(TokenFloor::WallClock, TokenFloor::At);
         let mut config = ServerConfig::new(
             store.node(self.node_id).token_floor(floor),
@@ -128,7 +152,7 @@ impl ServeArgs {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = EnvFilter::try_from_env("LEASE_STORE_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn,lease_store=info"));
+        .unwrap_or_else(|_| EnvFilter::new("warn,openraft=error,lease_store=info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -26,6 +26,9 @@ const MAILBOX_DEPTH: usize = 1_024;
 /// How long a proof may take. A node that has lost its quorum answers after that.
 const PROOF_WITHIN: Duration = Duration::from_millis(1_500);
 
+/// How long until a proof that failed is tried again.
+const PROVE_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
 type Reply = oneshot::Sender<Result<Timestamp, StoreError>>;
 
 /// The way to the reader.
@@ -83,24 +86,37 @@ impl<R: Rt> Reader<R> {
         }
     }
 
-    /// Proves it here, or has the leader prove it and waits until this node has applied as far.
+    /// Proves it, again and again while nobody leads, for as long as a caller waits.
     async fn prove(&self) -> Result<Timestamp, StoreError> {
-        let role = *self.role.borrow();
-        let proven = async {
-            match role {
-                Role::Leading(_) => self.prove_here().await,
-                Role::Following { leader: Some(leader) } => {
-                    let Barrier { index, time } = self.forward.barrier(leader).await?;
-                    self.node.wait_applied(index).await;
-                    Ok(time)
+        let deadline = R::now() + PROOF_WITHIN;
+        loop {
+            let proven = R::timeout_at(deadline, self.try_to_prove()).await;
+            match proven {
+                Ok(Err(StoreError::Unavailable { .. })) if R::now() + PROVE_AGAIN_AFTER < deadline => {
+                    R::sleep(PROVE_AGAIN_AFTER).await;
                 }
-                Role::Following { leader: None } => Err(StoreError::Unavailable { leader: None }),
+                Ok(proven) => return proven,
+                Err(_) => {
+                    return Err(StoreError::Unavailable {
+                        leader: self.role.borrow().leader(),
+                    });
+                }
             }
-        };
-        let unavailable = StoreError::Unavailable {
-            leader: role.leader(),
-        };
-        R::timeout(PROOF_WITHIN, proven).await.unwrap_or(Err(unavailable))
+        }
+    }
+
+    /// Proves it here, or has the leader prove it and waits until this node has applied as far.
+    async fn try_to_prove(&self) -> Result<Timestamp, StoreError> {
+        let role = *self.role.borrow();
+        match role {
+            Role::Leading(_) => self.prove_here().await,
+            Role::Following { leader: Some(leader) } => {
+                let Barrier { index, time } = self.forward.barrier(leader).await?;
+                self.node.wait_applied(index).await;
+                Ok(time)
+            }
+            Role::Following { leader: None } => Err(StoreError::Unavailable { leader: None }),
+        }
     }
 
     async fn prove_here(&self) -> Result<Timestamp, StoreError> {

@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::admin::{Admin, AdminState};
-use crate::config::StoreConfig;
+use crate::config::{ClusterConfig, StoreConfig};
 use crate::error::StoreError;
 use crate::raft::failure::NodeFailure;
 use crate::resp::{Listener, Password, PasswordError, RespConfig};
@@ -92,6 +92,11 @@ impl ServerConfig {
             if !self.admin.ip().is_loopback() {
                 return Err(ServerError::UnprotectedAdmin { address: self.admin });
             }
+            if let Some(address) = self.store.cluster.as_ref().map(ClusterConfig::peer_listen)
+                && !address.ip().is_loopback()
+            {
+                return Err(ServerError::UnprotectedPeers { address });
+            }
         }
         Ok(())
     }
@@ -116,6 +121,15 @@ pub enum ServerError {
          if whoever reaches it is trusted"
     )]
     UnprotectedAdmin {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Anybody could speak as a peer.
+    #[error(
+        "refusing to listen for peers on {address}: they are not encrypted and show no certificate; listen on 127.0.0.1, \
+         or give --insecure if the network between the nodes is trusted"
+    )]
+    UnprotectedPeers {
         /// The address.
         address: SocketAddr,
     },

@@ -18,12 +18,13 @@ use crate::metrics::Metrics;
 use crate::orphans::{IfUndelivered, Orphans};
 use crate::proposer::ProposerHandle;
 use crate::raft::failure::NodeFailure;
-use crate::raft::node::NodeStatus;
 use crate::reader::ReaderHandle;
 use crate::replica::{Node, Replica};
 use crate::role::Role;
 use crate::runtime::{Rt, Tokio};
 use crate::waiters::Waiters;
+
+pub use crate::raft::node::{MemberStatus, NodeStatus, Standing};
 
 /// A running store. Clones are handles of the same one.
 pub type LeaseStore = Store<Tokio>;
@@ -199,6 +200,10 @@ impl<R: Rt> Store<R> {
     #[must_use]
     pub fn failure(&self) -> Option<NodeFailure> {
         self.parts.node.failure()
+    }
+
+    pub(crate) fn proposer(&self) -> &ProposerHandle<R::Instant> {
+        &self.parts.proposer
     }
 
     pub(crate) fn role(&self) -> watch::Receiver<Role<R::Instant>> {

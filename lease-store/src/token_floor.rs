@@ -30,8 +30,16 @@ pub enum TokenFloor {
     WallClock,
     /// At a number that the operator gives; tests start at 0.
     At(u64),
-    /// Where it stands: the cluster's own log is its memory.
+    /// Where it stands, since the cluster's own log is its memory; by the wall clock where the log has none yet, at the
+    /// cluster's beginning.
     Keep,
+}
+
+/// Whether a floor was ever raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    No,
+    Yes,
 }
 
 /// A floor that was taken from the wall clock, or given.
@@ -54,8 +62,10 @@ pub struct FloorError {
 }
 
 impl TokenFloor {
-    pub(crate) fn at_start<R: Rt>(self) -> Result<Option<Floor>, FloorError> {
+    /// The floor to raise at the start of a leadership; `opened` tells whether the log has one already.
+    pub(crate) fn at_start<R: Rt>(self, opened: Opened) -> Result<Option<Floor>, FloorError> {
         match self {
+            Self::Keep if opened == Opened::No => floor_at(wall_clock_ms::<R>()).map(Some),
             Self::WallClock => floor_at(wall_clock_ms::<R>()).map(Some),
             Self::At(token) => Ok(Some(Floor { token, from_ms: None })),
             Self::Keep => Ok(None),

@@ -4,6 +4,7 @@
 //! the cluster's time, and commits a tick first if it has passed.
 
 use super::slab::Slot;
+use super::token::TokenCounter;
 use super::{LeaseKey, LeaseMachine, Limits, MachineVersion};
 use crate::limits::LIST_RECORDS_MAX;
 use crate::types::{Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, Timestamp};
@@ -121,6 +122,12 @@ impl LeaseMachine {
     #[must_use]
     pub fn incarnation(&self, node: u64) -> Option<u64> {
         self.incarnations.get(&node).copied()
+    }
+
+    /// Whether a token floor was ever raised: before that, nothing can be granted.
+    #[must_use]
+    pub const fn issues_tokens(&self) -> bool {
+        matches!(self.tokens, TokenCounter::Open { .. })
     }
 
     /// Counts of what is held.

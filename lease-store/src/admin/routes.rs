@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::AdminState;
 use crate::metrics::Gauges;
-use crate::raft::node::{MemberStatus, NodeStatus, Standing};
+use crate::store::{MemberStatus, NodeStatus, Standing};
 
 /// The content type of Prometheus's text format.
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

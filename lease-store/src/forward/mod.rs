@@ -4,6 +4,7 @@
 //! It leaves to `peers` how bytes reach another node.
 
 mod handler;
+mod peer;
 mod wire;
 
 use std::future::Future;
@@ -16,6 +17,7 @@ use lease_core::machine::codec::EncodedCommand;
 use crate::error::StoreError;
 
 pub(crate) use handler::RequestHandler;
+pub(crate) use peer::OverPeers;
 
 /// One answer for each command, in order.
 pub(crate) type Outcomes = Vec<Result<Outcome, StoreError>>;

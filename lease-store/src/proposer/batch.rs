@@ -35,30 +35,30 @@ pub(crate) enum Origin {
 
 /// Whom one command of an entry is for.
 #[derive(Debug)]
-pub(super) enum Whose {
-    Caller {
-        reply: ReplyTo,
-        if_undelivered: IfUndelivered,
-    },
+pub(super) enum Whose<I> {
+    Caller(Ask<I>),
     Orphans(Undoing),
 }
 
 /// One entry being filled.
-#[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct Batch<I> {
     pub(super) commands: Vec<EncodedCommand>,
-    pub(super) whose: Vec<Whose>,
+    pub(super) whose: Vec<Whose<I>>,
     bytes: usize,
 }
 
-impl Batch {
+impl<I> Batch<I> {
     /// Fills an entry with what waits now: what must be undone, `first`, and what stands in the mailbox.
-    pub(super) fn fill<I>(
+    pub(super) fn fill(
         orphans: &Orphans,
         first: impl IntoIterator<Item = Ask<I>>,
         inbox: &mut mpsc::Receiver<Ask<I>>,
     ) -> Self {
-        let mut batch = Self::default();
+        let mut batch = Self {
+            commands: Vec::new(),
+            whose: Vec::new(),
+            bytes: 0,
+        };
         while batch.has_room()
             && let Some(undoing) = orphans.pop()
         {
@@ -73,22 +73,18 @@ impl Batch {
         batch
     }
 
-    pub(super) const fn has_room(&self) -> bool {
+    const fn has_room(&self) -> bool {
         self.commands.len() < BATCH_COMMANDS_MAX && self.bytes < ENTRY_BYTES_TARGET
     }
 
     /// A caller that is gone before its command is in the log is left out.
-    fn push_ask<I>(&mut self, ask: Ask<I>) {
+    fn push_ask(&mut self, ask: Ask<I>) {
         if !ask.reply.is_closed() {
-            let whose = Whose::Caller {
-                reply: ask.reply,
-                if_undelivered: ask.if_undelivered,
-            };
-            self.push(ask.command, whose);
+            self.push(ask.command.clone(), Whose::Caller(ask));
         }
     }
 
-    fn push(&mut self, command: EncodedCommand, whose: Whose) {
+    fn push(&mut self, command: EncodedCommand, whose: Whose<I>) {
         self.bytes = self.bytes.saturating_add(command.body_len());
         self.commands.push(command);
         self.whose.push(whose);

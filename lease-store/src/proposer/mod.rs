@@ -45,6 +45,8 @@ const MAILBOX_DEPTH: usize = 2 * BATCH_COMMANDS_MAX;
 const ENTRIES_IN_FLIGHT_MAX: usize = 2;
 /// Batches on their way to the leader: a round trip is longer than a write.
 const BATCHES_FORWARDED_MAX: usize = 8;
+/// How long until a leader that was not there is called again. A new one may be known before.
+const FORWARD_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long a command that undoes something waits after it was hindered.
 const UNDO_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long a caller waits for a leader to be known: an election takes about as long.
@@ -61,8 +63,8 @@ pub(crate) struct ProposerHandle<I> {
 }
 
 /// A batch that has its outcomes, or will not have them.
-struct Done {
-    whose: Vec<Whose>,
+struct Done<I> {
+    whose: Vec<Whose<I>>,
     fate: Fate,
 }
 
@@ -77,7 +79,8 @@ enum Fate {
     Forwarded(Vec<Result<Outcome, StoreError>>),
 }
 
-type UnderWay = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
+type OnItsWay<I> = Pin<Box<dyn Future<Output = Done<I>> + Send>>;
+type UnderWay<I> = FuturesUnordered<OnItsWay<I>>;
 
 /// Where commands go now.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +88,24 @@ enum Route<I> {
     Here(Leading<I>),
     To(u64),
     Nowhere,
+}
+
+/// What the proposer remembers between batches.
+struct State<I> {
+    /// Callers that wait for a leader, oldest first.
+    waiting: VecDeque<Ask<I>>,
+    /// A leadership of this node that Raft has said is over.
+    over: Option<LeadershipId>,
+    /// No forwarding before: the leader that is known was not there.
+    not_before: Option<I>,
+}
+
+impl<I: Instant> State<I> {
+    /// When something is to be done although nothing happens.
+    fn wakes_at(&self) -> Option<I> {
+        let overdue = self.waiting.front().map(|ask| ask.asked_at + LEADER_WITHIN);
+        overdue.into_iter().chain(self.not_before).min()
+    }
 }
 
 /// What the proposer works with.
@@ -189,26 +210,30 @@ impl<R: Rt> Proposer<R> {
 
     async fn run(mut self, mut inbox: mpsc::Receiver<Ask<R::Instant>>) {
         let mut under_way = UnderWay::new();
-        let mut waiting: VecDeque<Ask<R::Instant>> = VecDeque::new();
-        let mut over = None;
+        let mut state = State {
+            waiting: VecDeque::new(),
+            over: None,
+            not_before: None,
+        };
         let orphans = Arc::clone(&self.orphans);
         loop {
-            let route = self.route(over);
+            let route = self.route(&mut state);
             let sends = match route {
                 Route::Here(_) => under_way.len() < ENTRIES_IN_FLIGHT_MAX,
                 Route::To(_) => under_way.len() < BATCHES_FORWARDED_MAX,
                 Route::Nowhere => false,
             };
-            if sends && !waiting.is_empty() {
-                let batch = Batch::fill(&orphans, waiting.drain(..), &mut inbox);
+            if sends && !state.waiting.is_empty() {
+                let first = state.waiting.len().min(BATCH_COMMANDS_MAX);
+                let batch = Batch::fill(&orphans, state.waiting.drain(..first), &mut inbox);
                 under_way.extend(self.send(batch, route).await);
                 continue;
             }
-            let takes = sends || (matches!(route, Route::Nowhere) && waiting.len() < MAILBOX_DEPTH);
-            let overdue = waiting.front().map(|ask| ask.asked_at + LEADER_WITHIN);
+            let takes = sends || (matches!(route, Route::Nowhere) && state.waiting.len() < MAILBOX_DEPTH);
+            let wakes_at = state.wakes_at();
             tokio::select! {
                 biased;
-                Some(done) = under_way.next() => over = self.on_done(done).or(over),
+                Some(done) = under_way.next() => self.on_done(done, &mut state),
                 changed = self.role.changed() => if changed.is_err() { break },
                 () = orphans_ready::<R>(&orphans), if sends => {
                     let batch = Batch::fill(&orphans, None, &mut inbox);
@@ -220,27 +245,27 @@ impl<R: Rt> Proposer<R> {
                         let batch = Batch::fill(&orphans, Some(ask), &mut inbox);
                         under_way.extend(self.send(batch, route).await);
                     }
-                    Some(ask) if ask.origin == Origin::Peer || self.node.failure().is_some() => self.refuse(ask),
-                    Some(ask) => waiting.push_back(ask),
+                    Some(ask) => self.put_aside(ask, &mut state),
                 },
-                () = sleep_until::<R>(overdue) => {
-                    if let Some(ask) = waiting.pop_front() {
-                        self.refuse(ask);
-                    }
-                }
+                () = sleep_until::<R>(wakes_at) => self.refuse_overdue(&mut state),
             }
         }
         while let Some(done) = under_way.next().await {
-            self.on_done(done);
+            self.on_done(done, &mut state);
         }
     }
 
     /// To the current leadership of this node, unless it failed, or Raft has said already that it is over; else to the
     /// leader that is known.
-    fn route(&mut self, over: Option<LeadershipId>) -> Route<R::Instant> {
-        match *self.role.borrow_and_update() {
+    fn route(&mut self, state: &mut State<R::Instant>) -> Route<R::Instant> {
+        let role = *self.role.borrow_and_update();
+        if state.not_before.is_some_and(|at| R::now() >= at) {
+            state.not_before = None;
+        }
+        match role {
             _ if self.node.failure().is_some() => Route::Nowhere,
-            Role::Leading(leading) if over == Some(leading.id) => Route::Nowhere,
+            Role::Leading(leading) if state.over == Some(leading.id) => Route::Nowhere,
+            Role::Following { .. } if state.not_before.is_some() => Route::Nowhere,
             Role::Leading(leading) => Route::Here(leading),
             Role::Following { leader: Some(leader) } => Route::To(leader),
             Role::Following { leader: None } => Route::Nowhere,
@@ -248,11 +273,7 @@ impl<R: Rt> Proposer<R> {
     }
 
     /// Stamps a batch, which takes no more commands now, and sends it off; or forwards it as it is.
-    async fn send(
-        &self,
-        batch: Batch,
-        route: Route<R::Instant>,
-    ) -> Option<Pin<Box<dyn Future<Output = Done> + Send>>> {
+    async fn send(&self, batch: Batch<R::Instant>, route: Route<R::Instant>) -> Option<OnItsWay<R::Instant>> {
         if batch.commands.is_empty() {
             return None;
         }
@@ -288,50 +309,89 @@ impl<R: Rt> Proposer<R> {
         }
     }
 
-    /// Answers the callers of a batch; gives its leadership if that has turned out to be over.
-    fn on_done(&self, Done { whose, fate }: Done) -> Option<LeadershipId> {
+    /// Answers the callers of a batch.
+    fn on_done(&self, Done { whose, fate }: Done<R::Instant>, state: &mut State<R::Instant>) {
         match fate {
             Fate::Proposed {
                 result: Ok(outcomes), ..
             } => {
-                whose
-                    .into_iter()
-                    .zip(outcomes)
-                    .for_each(|(whose, outcome)| self.deliver(whose, Ok(outcome)));
-                None
-            }
-            Fate::Forwarded(outcomes) => {
-                whose
-                    .into_iter()
-                    .zip(outcomes)
-                    .for_each(|(whose, outcome)| self.deliver(whose, outcome));
-                None
+                for (whose, outcome) in whose.into_iter().zip(outcomes) {
+                    self.deliver(whose, Ok(outcome));
+                }
             }
             Fate::Proposed {
                 id,
                 result: Err(error),
             } => {
                 tracing::debug!(%error, commands = whose.len(), "an entry was not applied, or may not have been");
-                let told = self.store_error(&error);
-                whose
-                    .into_iter()
-                    .for_each(|whose| self.deliver(whose, Err(told.clone())));
-                match error {
+                if !matches!(
+                    error,
                     ProposeError::NotApplied {
-                        reason: Refusal::TooLong { .. },
-                    } => None,
-                    ProposeError::NotApplied { .. } | ProposeError::Unknown { .. } => Some(id),
+                        reason: Refusal::TooLong { .. }
+                    }
+                ) {
+                    state.over = Some(id);
+                }
+                let told = self.store_error(&error);
+                for whose in whose {
+                    self.deliver_or_put_aside(whose, Err(told.clone()), state);
+                }
+            }
+            Fate::Forwarded(outcomes) => {
+                for (whose, outcome) in whose.into_iter().zip(outcomes) {
+                    if matches!(outcome, Err(StoreError::Unavailable { .. })) {
+                        state
+                            .not_before
+                            .get_or_insert_with(|| R::now() + FORWARD_AGAIN_AFTER);
+                    }
+                    self.deliver_or_put_aside(whose, outcome, state);
                 }
             }
         }
     }
 
-    fn deliver(&self, whose: Whose, outcome: Result<Outcome, StoreError>) {
+    /// What was surely not applied is tried again while its caller still waits: a change of leaders need not be seen.
+    fn deliver_or_put_aside(
+        &self,
+        whose: Whose<R::Instant>,
+        outcome: Result<Outcome, StoreError>,
+        state: &mut State<R::Instant>,
+    ) {
+        match (whose, outcome) {
+            (Whose::Caller(ask), Err(StoreError::Unavailable { .. })) => self.put_aside(ask, state),
+            (whose, outcome) => self.deliver(whose, outcome),
+        }
+    }
+
+    /// Keeps a caller until there is a leader, or its time is over.
+    fn put_aside(&self, ask: Ask<R::Instant>, state: &mut State<R::Instant>) {
+        let late = R::now() >= ask.asked_at + LEADER_WITHIN;
+        if late || ask.origin == Origin::Peer || self.node.failure().is_some() {
+            self.refuse(ask);
+        } else {
+            state.waiting.push_back(ask);
+        }
+    }
+
+    fn refuse_overdue(&self, state: &mut State<R::Instant>) {
+        let now = R::now();
+        while state
+            .waiting
+            .front()
+            .is_some_and(|ask| now >= ask.asked_at + LEADER_WITHIN)
+            && let Some(ask) = state.waiting.pop_front()
+        {
+            self.refuse(ask);
+        }
+    }
+
+    fn deliver(&self, whose: Whose<R::Instant>, outcome: Result<Outcome, StoreError>) {
         match whose {
-            Whose::Caller {
+            Whose::Caller(Ask {
                 reply,
                 if_undelivered,
-            } => {
+                ..
+            }) => {
                 if let Err(Ok(outcome)) = reply.send(outcome) {
                     self.orphans.undelivered(&outcome, &if_undelivered);
                 }

@@ -5,6 +5,7 @@
 //! DIR/identity     format, node id, cluster id: written last at creation, so a folder without it was never used
 //! DIR/incarnation  how many processes have served from here
 //! DIR/member       this node has voted: from now on an empty log means a lost log
+//! DIR/cluster      the cluster that this node agreed to form with others, before its first entry
 //! DIR/log/         the Raft log
 //! DIR/snapshots/   the snapshots
 //! ```
@@ -26,6 +27,7 @@ const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const INCARNATION: &str = "incarnation";
 const MEMBER: &str = "member";
+const CLUSTER: &str = "cluster";
 const LOG: &str = "log";
 const SNAPSHOTS: &str = "snapshots";
 
@@ -172,10 +174,33 @@ impl DataDir {
         self.held.node
     }
 
-    /// The random number that tells this store from all others.
+    /// The random number that tells this store from all others. A node that formed a cluster with others has agreed to
+    /// the number of one of them: [`DataDir::agreed`].
     #[must_use]
     pub fn cluster(&self) -> u64 {
         self.held.cluster
+    }
+
+    /// The cluster that this node agreed to form with others, if it did.
+    ///
+    /// # Errors
+    /// The note is damaged or cannot be read.
+    pub fn agreed(&self) -> Result<Option<u64>, DataDirError> {
+        if !self.held.dir.join(CLUSTER).exists() {
+            return Ok(None);
+        }
+        let text = read_small(&self.held.dir, CLUSTER)?;
+        let cluster = field(&text, "cluster").and_then(|value| u64::from_str_radix(value, 16).ok());
+        let path = self.held.dir.join(CLUSTER);
+        cluster.map(Some).ok_or(DataDirError::Damaged { path })
+    }
+
+    /// Remembers the cluster that this node agrees to form with others, durably. It blocks.
+    ///
+    /// # Errors
+    /// It cannot be written; then nothing was agreed.
+    pub fn agree(&self, cluster: u64) -> Result<(), DataDirError> {
+        write_small(&self.held.dir, CLUSTER, &format!("cluster {cluster:016x}\n"))
     }
 
     /// How many processes have served from here, this one included.
@@ -193,7 +218,8 @@ impl DataDir {
     }
 
     /// Whether this node has ever voted, so that its log cannot be empty.
-    pub(super) fn is_member(&self) -> bool {
+    #[must_use]
+    pub fn is_member(&self) -> bool {
         self.held.dir.join(MEMBER).exists()
     }
 
@@ -234,7 +260,7 @@ fn refuse_foreign(dir: &Path) -> Result<Content, DataDirError> {
         let ours = match name.as_str() {
             LOCK | "identity.new" | "lost+found" => true,
             LOG | SNAPSHOTS => fs::read_dir(dir.join(&name)).map_err(listed)?.next().is_none(),
-            INCARNATION | MEMBER => {
+            INCARNATION | MEMBER | CLUSTER => {
                 return Err(DataDirError::Missing {
                     path: dir.join(IDENTITY),
                 });

@@ -12,6 +12,9 @@ use super::super::types::Member;
 /// Some half a million commands, which a restart replays in about a second.
 const SNAPSHOT_AFTER_BYTES_DEFAULT: u64 = 64 * 1_024 * 1_024;
 
+/// Some seconds of a busy cluster, so that a node that restarts finds its entries and needs no whole snapshot.
+const ENTRIES_KEPT_FOR_OTHERS: u64 = 20_000;
+
 /// Where a node keeps what it must not forget.
 #[derive(Debug, Clone)]
 pub enum Storage {
@@ -75,6 +78,16 @@ impl Default for Timings {
 }
 
 impl NodeConfig {
+    /// A node among others: it keeps what one that was away for a moment needs.
+    #[must_use]
+    pub fn member(node: u64, storage: Storage, formation: Formation) -> Self {
+        Self {
+            formation,
+            entries_kept: ENTRIES_KEPT_FOR_OTHERS,
+            ..Self::alone(node, storage)
+        }
+    }
+
     /// A node that is alone: it keeps few entries, since nobody else needs them.
     #[must_use]
     pub fn alone(node: u64, storage: Storage) -> Self {

@@ -1,0 +1,133 @@
+//! The beginning of a cluster: who is there, and whether they may form one.
+//!
+//! It leaves to Raft everything after the first entry, and to [`decide`] the rule.
+
+mod decide;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+
+use crate::peers::{Kind, Lane, PeerTransport};
+use crate::runtime::Rt;
+
+pub use decide::FormationError;
+pub(crate) use decide::{Decision, Stage, Standing};
+
+/// How often the others are asked.
+const PROBE_EVERY: Duration = Duration::from_millis(300);
+/// How long one may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// After so many rounds it is said who is waited for.
+const SAY_EVERY_ROUNDS: u32 = 16;
+
+/// What this node tells whoever probes it. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct OwnStanding(Arc<Mutex<Standing>>);
+
+impl OwnStanding {
+    pub(crate) fn new(standing: Standing) -> Self {
+        Self(Arc::new(Mutex::new(standing)))
+    }
+
+    pub(crate) fn get(&self) -> Standing {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn advance(&self, stage: Stage) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).stage = stage;
+    }
+
+    /// The answer to a probe; what the other says of itself is asked for, not taken from its probes.
+    pub(crate) fn answer(&self) -> Bytes {
+        wire::encode(&self.get())
+    }
+}
+
+/// Asks the others until it is known whether to form a cluster, or to go on with one. It waits for as long as it takes.
+///
+/// # Errors
+/// [`FormationError`] if this node must not start.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is changed.
+pub(crate) async fn settle<R: Rt, T: PeerTransport>(
+    own: u64,
+    standing: &OwnStanding,
+    peers: &T,
+) -> Result<Decision, FormationError> {
+    for round in 0_u32.. {
+        let ours = standing.get();
+        let answers = probe_all(own, &ours, peers).await;
+        match decide::decide(own, &ours, &answers)? {
+            Decision::Wait => {}
+            decided => return Ok(decided),
+        }
+        if round.is_multiple_of(SAY_EVERY_ROUNDS) {
+            let missing: Vec<u64> = answers
+                .iter()
+                .filter(|(_, answer)| answer.is_none())
+                .map(|(node, _)| *node)
+                .collect();
+            tracing::info!(?missing, "waiting for the other nodes to form a cluster");
+        }
+        R::sleep(PROBE_EVERY).await;
+    }
+    Ok(Decision::Wait)
+}
+
+/// Waits until all others have agreed to the cluster that this node agreed to. Only then may it begin: whoever still
+/// looked for an empty cluster would take this one for somebody else's.
+///
+/// # Errors
+/// [`FormationError`] if somebody agreed to another one.
+///
+/// # Cancel safety
+/// Cancel safe: nothing is changed.
+pub(crate) async fn await_agreement<R: Rt, T: PeerTransport>(
+    own: u64,
+    standing: &OwnStanding,
+    peers: &T,
+) -> Result<(), FormationError> {
+    loop {
+        let ours = standing.get();
+        let answers = probe_all(own, &ours, peers).await;
+        if decide::all_agree(&ours, &answers)? {
+            return Ok(());
+        }
+        R::sleep(PROBE_EVERY).await;
+    }
+}
+
+async fn probe_all<T: PeerTransport>(
+    own: u64,
+    ours: &Standing,
+    peers: &T,
+) -> BTreeMap<u64, Option<Standing>> {
+    let others: Vec<u64> = ours.list.keys().copied().filter(|node| *node != own).collect();
+    let probes = others.iter().map(|node| probe(*node, peers));
+    others.iter().copied().zip(join_all(probes).await).collect()
+}
+
+async fn probe<T: PeerTransport>(node: u64, peers: &T) -> Option<Standing> {
+    let called = peers.call(
+        node,
+        Lane::Formation,
+        Kind::FormationProbe,
+        Bytes::new(),
+        ANSWER_WITHIN,
+    );
+    match called.await {
+        Ok(answer) => wire::decode(answer)
+            .inspect_err(|error| tracing::warn!(node, %error, "a peer's answer cannot be read"))
+            .ok(),
+        Err(error) => {
+            tracing::debug!(node, %error, "a peer does not answer yet");
+            None
+        }
+    }
+}
