@@ -5,9 +5,11 @@
 //!
 //! It reads no further while answers wait to be written, so a client that never reads costs one batch of answers.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -142,7 +144,7 @@ impl Connection {
                 self.answer(reply.into());
                 return Err(End::Closing);
             }
-            Plan::Change(call) => changes.push_back(call),
+            Plan::Change(call) => changes.push_back(begin(call).await),
             Plan::Read(call) => {
                 self.finish(changes).await?;
                 let answer = call.await;
@@ -222,6 +224,18 @@ impl Connection {
                 Err(End::Gone)
             }
         }
+    }
+}
+
+/// Asks for a change now, and gives the wait for its answer.
+///
+/// Changes must be asked for in the order in which they stand. A set of futures that is polled as a whole does not
+/// promise that: once tokio's budget for one poll is spent, those that are left come in another order.
+async fn begin(mut call: Call) -> Call {
+    let asked = poll_fn(|context| Poll::Ready(call.as_mut().poll(context)));
+    match tokio::task::unconstrained(asked).await {
+        Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
+        Poll::Pending => call,
     }
 }
 

@@ -4,6 +4,7 @@ use lease_core::wire::{ErrorWord, Protocol, Reply, Request};
 
 use super::REDIS_VERSION;
 use super::session::Session;
+use super::set::syntax_error;
 use super::verb::wrong_arity;
 
 /// Answers `HELLO [protover [AUTH username password] [SETNAME clientname]]`.
@@ -86,10 +87,11 @@ fn greeting(session: &Session) -> Reply {
 
 /// Answers `AUTH [username] password`.
 pub(super) fn auth(session: &mut Session, request: &Request) -> Reply {
-    let shown = match (request.arg(1), request.arg(2)) {
-        (Some(password), None) => session.authenticate(None, password),
-        (Some(user), Some(password)) => session.authenticate(Some(user), password),
-        (None, _) => Err(wrong_arity("auth")),
+    let shown = match (request.arg(1), request.arg(2), request.arg(3)) {
+        (Some(password), None, _) => session.authenticate(None, password),
+        (Some(user), Some(password), None) => session.authenticate(Some(user), password),
+        (Some(_), Some(_), Some(_)) => Err(syntax_error()),
+        (None, ..) => Err(wrong_arity("auth")),
     };
     shown.map_or_else(|refused| refused, |()| Reply::OK)
 }

@@ -8,7 +8,7 @@ use lease_core::{LeaseName, OwnerId, Ttl};
 use super::answer::{Answer, Unclaimed};
 use super::connection::Connection;
 use super::plan::Plan;
-use super::set::{SetAnswer, invalid_expire, read_integer, read_set, syntax_error};
+use super::set::{SetAnswer, invalid_expire, read_integer, read_set};
 use super::verb::Verb;
 use crate::service::{CallError, Stored, TtlAnswer};
 
@@ -97,29 +97,34 @@ pub(super) fn ttl(connection: &Connection, verb: Verb, request: &Request) -> Res
 
 /// `EXPIRE key seconds [NX | XX | GT | LT]`, `PEXPIRE key milliseconds ..`: a time that is over deletes the key.
 pub(super) fn expire(connection: &Connection, verb: Verb, request: &Request) -> Result<Plan, Reply> {
-    let key = key(connection, request.arg(1))?;
     let (command, unit_ms) = if verb == Verb::Expire {
         ("expire", 1_000)
     } else {
         ("pexpire", 1)
     };
+    let condition = read_conditions(request.args().skip(3))?;
     let number = read_integer(request.arg(2).unwrap_or_default())?;
     let millis = number
         .checked_mul(unit_ms)
         .ok_or_else(|| invalid_expire(command))?;
-    let condition = match (request.arg(3), request.arg(4)) {
-        (None, _) => TtlCondition::Always,
-        (Some(option), None) => read_condition(option)?,
-        (Some(_), Some(_)) => return Err(syntax_error()),
-    };
-    let ttl = u64::try_from(millis)
+    let key = key(connection, request.arg(1))?;
+    let is_over = millis <= 0;
+    let ttl = u64::try_from(millis.max(1))
         .ok()
-        .and_then(|millis| Ttl::from_millis(millis).ok());
+        .and_then(|millis| Ttl::from_millis(millis).ok())
+        .ok_or_else(|| invalid_expire(command))?;
     let store = connection.store.clone();
     Ok(Plan::Change(Box::pin(async move {
-        let done = match ttl {
-            Some(ttl) => store.set_ttl(key, Some(ttl), condition).await,
-            None => store.delete(key).await,
+        let done = match condition {
+            // What stands ends later than a time that is over.
+            TtlCondition::Always | TtlCondition::IfEarlier if is_over => store.delete(key).await,
+            TtlCondition::IfLater if is_over => Ok(false),
+            // Of a key that ends now if it has a deadline, or has none: the machine ends it a millisecond later.
+            TtlCondition::Always
+            | TtlCondition::IfPersistent
+            | TtlCondition::IfExpiring
+            | TtlCondition::IfLater
+            | TtlCondition::IfEarlier => store.set_ttl(key, Some(ttl), condition).await,
         };
         answer(done, |done| Reply::Integer(i64::from(done)))
     })))
@@ -135,18 +140,40 @@ pub(super) fn persist(connection: &Connection, request: &Request) -> Result<Plan
     })))
 }
 
-fn read_condition(option: &[u8]) -> Result<TtlCondition, Reply> {
-    let known: [(&[u8], TtlCondition); 4] = [
-        (b"NX", TtlCondition::IfPersistent),
-        (b"XX", TtlCondition::IfExpiring),
-        (b"GT", TtlCondition::IfLater),
-        (b"LT", TtlCondition::IfEarlier),
-    ];
-    let found = known.iter().find(|(name, _)| option.eq_ignore_ascii_case(name));
-    found.map(|(_, condition)| *condition).ok_or_else(|| {
-        let option = String::from_utf8_lossy(option);
-        Reply::error(ErrorWord::Err, format_args!("Unsupported option {option}"))
-    })
+/// The conditions of `EXPIRE`; one that is repeated counts once.
+fn read_conditions<'a>(options: impl Iterator<Item = &'a [u8]>) -> Result<TtlCondition, Reply> {
+    let (mut nx, mut xx, mut gt, mut lt) = (false, false, false, false);
+    for option in options {
+        let known: [(&[u8], &mut bool); 4] = [
+            (b"NX", &mut nx),
+            (b"XX", &mut xx),
+            (b"GT", &mut gt),
+            (b"LT", &mut lt),
+        ];
+        let found = known
+            .into_iter()
+            .find(|(name, _)| option.eq_ignore_ascii_case(name));
+        let Some((_, given)) = found else {
+            let option = String::from_utf8_lossy(option);
+            return Err(Reply::error(
+                ErrorWord::Err,
+                format_args!("Unsupported option {option}"),
+            ));
+        };
+        *given = true;
+    }
+    let refused = |text| Err(Reply::error(ErrorWord::Err, text));
+    match (nx, xx, gt, lt) {
+        (false, false, false, false) => Ok(TtlCondition::Always),
+        (true, false, false, false) => Ok(TtlCondition::IfPersistent),
+        (false, true, false, false) => Ok(TtlCondition::IfExpiring),
+        // A key without a deadline ends never, and so not before any time: `XX` adds nothing to `GT`.
+        (false, _, true, false) => Ok(TtlCondition::IfLater),
+        (false, false, false, true) => Ok(TtlCondition::IfEarlier),
+        (false, true, false, true) => refused("XX and LT options at the same time are not served here"),
+        (false, _, true, true) => refused("GT and LT options at the same time are not compatible"),
+        (true, ..) => refused("NX and XX, GT or LT options at the same time are not compatible"),
+    }
 }
 
 fn key(connection: &Connection, bytes: Option<&[u8]>) -> Result<LeaseKey, Reply> {

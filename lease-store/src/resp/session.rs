@@ -6,6 +6,7 @@ use lease_core::Database;
 use lease_core::wire::{Access, ErrorWord, Protocol, Reply};
 
 use super::auth::Password;
+use super::set::read_integer;
 
 /// Longest name that `CLIENT SETNAME` takes, in bytes.
 const CLIENT_NAME_BYTES_MAX: usize = 256;
@@ -74,10 +75,12 @@ impl Session {
     /// # Errors
     /// The reply that refuses it.
     pub(super) fn select(&mut self, number: &[u8]) -> Result<(), Reply> {
-        let number: i64 = std::str::from_utf8(number)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| Reply::error(ErrorWord::Err, "invalid DB index"))?;
+        let number = read_integer(number)?;
+        if i32::try_from(number).is_err() {
+            let (min, max) = (i32::MIN, i32::MAX);
+            let text = format!("value is out of range, value must between {min} and {max}");
+            return Err(Reply::error(ErrorWord::Err, text));
+        }
         let out_of_range = || Reply::error(ErrorWord::Err, "DB index is out of range");
         let number = u64::try_from(number).map_err(|_| out_of_range())?;
         if number >= u64::from(self.databases) {

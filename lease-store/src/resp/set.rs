@@ -13,40 +13,95 @@ pub(super) enum SetAnswer {
     Previous,
 }
 
-/// Reads `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | KEEPTTL]`.
+/// Reads `SET key value [NX | XX | IFEQ value | IFNE value] [GET] [EX seconds | PX milliseconds | KEEPTTL]`.
+///
+/// As with Redis all options are read before the time is looked at, and one that is repeated counts once.
 ///
 /// # Errors
 /// The reply that refuses it. Nothing was applied.
 pub(super) fn read_set(request: &Request, key: LeaseKey, value: OwnerId) -> Result<(Set, SetAnswer), Reply> {
-    let (mut condition, mut expiry, mut answer) = (None, None, SetAnswer::Status);
+    let mut options = Options::default();
+    let mut answer = SetAnswer::Status;
     let mut at = 3;
     while let Some(option) = request.arg(at) {
         let is = |name: &[u8]| option.eq_ignore_ascii_case(name);
+        let following = request.arg(at.saturating_add(1));
         at = at.saturating_add(1);
         if is(b"NX") {
-            once(&mut condition, SetCondition::IfAbsent)?;
+            options.only_if(SetCondition::IfAbsent)?;
         } else if is(b"XX") {
-            once(&mut condition, SetCondition::IfPresent)?;
+            options.only_if(SetCondition::IfPresent)?;
         } else if is(b"GET") {
             answer = SetAnswer::Previous;
         } else if is(b"KEEPTTL") {
-            once(&mut expiry, SetExpiry::Keep)?;
-        } else if is(b"EX") || is(b"PX") {
-            let number = request.arg(at).ok_or_else(syntax_error)?;
-            at = at.saturating_add(1);
-            let unit_ms = if is(b"EX") { 1_000 } else { 1 };
-            once(&mut expiry, SetExpiry::In(read_ttl("set", number, unit_ms)?))?;
+            options.until(Expiry::Keep)?;
         } else {
-            return Err(syntax_error());
+            let argument = following.ok_or_else(syntax_error)?;
+            at = at.saturating_add(1);
+            if is(b"EX") {
+                options.until(Expiry::Seconds(argument))?;
+            } else if is(b"PX") {
+                options.until(Expiry::Millis(argument))?;
+            } else if is(b"IFEQ") {
+                options.only_if(SetCondition::IfEqual(compared(argument)?))?;
+            } else if is(b"IFNE") {
+                options.only_if(SetCondition::IfNotEqual(compared(argument)?))?;
+            } else {
+                return Err(syntax_error());
+            }
         }
     }
+    let expiry = match options.expiry {
+        None => SetExpiry::Never,
+        Some(Expiry::Keep) => SetExpiry::Keep,
+        Some(Expiry::Seconds(number)) => SetExpiry::In(read_ttl("set", number, 1_000)?),
+        Some(Expiry::Millis(number)) => SetExpiry::In(read_ttl("set", number, 1)?),
+    };
     let set = Set {
         key,
         value,
-        expiry: expiry.unwrap_or(SetExpiry::Never),
-        condition: condition.unwrap_or(SetCondition::Always),
+        expiry,
+        condition: options.condition.unwrap_or(SetCondition::Always),
     };
     Ok((set, answer))
+}
+
+/// What stands behind the value.
+#[derive(Debug, Default)]
+struct Options<'a> {
+    condition: Option<SetCondition>,
+    expiry: Option<Expiry<'a>>,
+}
+
+/// A time as it was given.
+#[derive(Debug, Clone, Copy)]
+enum Expiry<'a> {
+    Keep,
+    Seconds(&'a [u8]),
+    Millis(&'a [u8]),
+}
+
+impl<'a> Options<'a> {
+    fn only_if(&mut self, condition: SetCondition) -> Result<(), Reply> {
+        if self.condition.as_ref().is_some_and(|before| *before != condition) {
+            return Err(syntax_error());
+        }
+        self.condition = Some(condition);
+        Ok(())
+    }
+
+    fn until(&mut self, expiry: Expiry<'a>) -> Result<(), Reply> {
+        let same_option = |before| std::mem::discriminant(before) == std::mem::discriminant(&expiry);
+        if !self.expiry.as_ref().is_none_or(same_option) {
+            return Err(syntax_error());
+        }
+        self.expiry = Some(expiry);
+        Ok(())
+    }
+}
+
+fn compared(value: &[u8]) -> Result<OwnerId, Reply> {
+    OwnerId::redis_value(value).map_err(|error| Reply::error(ErrorWord::Limit, error))
 }
 
 /// A time to live that must lie in the future.
@@ -70,26 +125,19 @@ pub(super) fn invalid_expire(command: &str) -> Reply {
     )
 }
 
-/// A number as Redis reads one.
+/// A number as Redis reads one: in the one form in which it would be written.
 ///
 /// # Errors
 /// The reply that refuses it.
 pub(super) fn read_integer(number: &[u8]) -> Result<i64, Reply> {
-    let is_plain = number.first().is_some_and(|first| *first != b'+');
-    let text = std::str::from_utf8(number).ok().filter(|_| is_plain);
-    text.and_then(|text| text.parse().ok())
+    let read: Option<i64> = std::str::from_utf8(number)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    read.filter(|read| read.to_string().as_bytes() == number)
         .ok_or_else(|| Reply::error(ErrorWord::Err, "value is not an integer or out of range"))
 }
 
 /// Redis's text for options that do not fit.
 pub(super) fn syntax_error() -> Reply {
     Reply::error(ErrorWord::Err, "syntax error")
-}
-
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Reply> {
-    if place.is_some() {
-        return Err(syntax_error());
-    }
-    *place = Some(value);
-    Ok(())
 }

@@ -42,7 +42,7 @@ const ANY: usize = usize::MAX;
 
 /// The commands by name; `LEASE.*` has a table of its own.
 const TABLE: [(&str, Verb, Arity); 20] = [
-    ("auth", Verb::Auth, Arity { min: 1, max: 2 }),
+    ("auth", Verb::Auth, Arity { min: 1, max: ANY }),
     ("client", Verb::Client, Arity { min: 1, max: ANY }),
     ("command", Verb::Command, Arity { min: 0, max: ANY }),
     ("del", Verb::Del, Arity { min: 1, max: ANY }),
