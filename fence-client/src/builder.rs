@@ -164,7 +164,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// [`ConnectError`] if a setting is wrong, or outside of a tokio runtime.
-    #[cfg(feature = "embedded")]
+    #[cfg(any(test, feature = "embedded"))]
     pub fn embedded(self, store: lease_store::LeaseStore) -> Result<FenceClient, ConnectError> {
         let clock = self.clock();
         let embedded = crate::embedded::Embedded::new(store, self.settings.database(), clock.clone());

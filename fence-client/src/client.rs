@@ -82,7 +82,7 @@ impl FenceClient {
     ///
     /// # Errors
     /// [`ConnectError::NoRuntime`] outside of a tokio runtime.
-    #[cfg(feature = "embedded")]
+    #[cfg(any(test, feature = "embedded"))]
     pub fn embedded(store: lease_store::LeaseStore) -> Result<Self, ConnectError> {
         Self::builder().embedded(store)
     }

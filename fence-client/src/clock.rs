@@ -31,7 +31,7 @@ impl Moment {
         Self(nanos)
     }
 
-    #[cfg(any(test, feature = "test-util"))]
+    #[cfg(test)]
     pub(crate) const fn as_nanos(self) -> u64 {
         self.0
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "embedded")]
+#[cfg(any(test, feature = "embedded"))]
 use lease_core::Database;
 use lease_core::{OwnerId, Ttl};
 
@@ -134,7 +134,7 @@ impl Settings {
     }
 
     /// The database that all names are in.
-    #[cfg(feature = "embedded")]
+    #[cfg(any(test, feature = "embedded"))]
     pub(crate) fn database(&self) -> Database {
         self.greeting.database.unwrap_or(Database::ZERO)
     }

@@ -40,7 +40,7 @@ mod client;
 mod clock;
 mod config;
 mod connection;
-#[cfg(feature = "embedded")]
+#[cfg(any(test, feature = "embedded"))]
 mod embedded;
 mod endpoint;
 mod errands;

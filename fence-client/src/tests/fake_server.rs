@@ -19,6 +19,8 @@ pub(super) enum Mode {
     Up,
     /// It takes bytes in and answers nothing, as behind a network that drops all packets.
     Silent,
+    /// It refuses all that needs a right.
+    Revoked,
     /// It closes each connection at once.
     Down,
 }
@@ -133,6 +135,7 @@ impl Serving {
             return Reply::error(ErrorWord::NoAuth, "Authentication required.");
         }
         match LeaseVerb::parse(&command) {
+            Some(_) if *self.mode.borrow() == Mode::Revoked => Reply::error(ErrorWord::NoPerm, "revoked"),
             Some(verb) => match LeaseCommand::parse(verb, request) {
                 Ok(command) => self.store.execute(command).await,
                 Err(error) => error.to_reply(),

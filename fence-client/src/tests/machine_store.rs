@@ -333,6 +333,14 @@ pub(super) struct Direct {
     pub(super) store: Arc<MachineStore>,
     pub(super) clock: Clock,
     pub(super) latency_max: Duration,
+    pub(super) counted_from: CountedFrom,
+}
+
+/// Which moment the transport calls the send. Only a negative control lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CountedFrom {
+    Send,
+    Receipt,
 }
 
 impl Transport for Direct {
@@ -350,6 +358,10 @@ impl Transport for Direct {
                 reply
             });
             let reply = answered.await.map_err(|_| CallError::NoAnswer { patience })?;
+            let sent = match self.counted_from {
+                CountedFrom::Send => sent,
+                CountedFrom::Receipt => self.clock.now(),
+            };
             Ok(Answered { reply, sent })
         })
     }

@@ -1,4 +1,5 @@
-//! The client against the real lease machine: without sockets in paused time, and over TCP.
+//! The client against the real lease machine, without sockets in paused time and over TCP, and against the real store,
+//! embedded and as a server.
 //!
 //! Names begin with the case or scenario that they stand for.
 
@@ -6,6 +7,7 @@ mod acquire_cases;
 mod fake_server;
 mod hold_cases;
 mod machine_store;
+mod real_store;
 mod release_cases;
 mod tcp_cases;
 mod two_clients;
@@ -18,7 +20,7 @@ use lease_core::wire::LeaseVerb;
 use crate::builder::ClientBuilder;
 use crate::client::FenceClient;
 use crate::testing::{ManualClock, TestKit};
-use machine_store::{Direct, MachineStore};
+use machine_store::{CountedFrom, Direct, MachineStore};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -41,6 +43,15 @@ impl Side {
         latency_max: Duration,
         settings: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Self {
+        Self::counting(store, CountedFrom::Send, latency_max, settings)
+    }
+
+    fn counting(
+        store: &Arc<MachineStore>,
+        counted_from: CountedFrom,
+        latency_max: Duration,
+        settings: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Self {
         let clock = ManualClock::new();
         let kit = TestKit::with_clock(&clock);
         let builder = settings(FenceClient::builder().test_kit(&kit));
@@ -49,6 +60,7 @@ impl Side {
             store: Arc::clone(store),
             clock: shown.clone(),
             latency_max,
+            counted_from,
         };
         let client = builder.assemble(Arc::new(direct), shown).unwrap();
         Self { client, kit, clock }

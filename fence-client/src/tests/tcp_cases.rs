@@ -19,7 +19,7 @@ async fn a_lease_over_tcp_is_acquired_renewed_shown_and_released() {
     let client = quick().connect(&server.address).await.unwrap();
     let lease = client
         .lease("l")
-        .ttl(ms(300))
+        .ttl(ms(1_000))
         .metadata("build 7")
         .acquire()
         .await
@@ -56,7 +56,7 @@ async fn c16_a_holder_whose_server_falls_silent_moves_to_the_next_one_in_time() 
         .connect(&format!("{},{}", silent.address, other.address))
         .await
         .unwrap();
-    let lease = client.lease("l").ttl(ms(1_500)).acquire().await.unwrap();
+    let lease = client.lease("l").ttl(ms(3_000)).acquire().await.unwrap();
     eventually("renewed", || silent.store.seen(LeaseVerb::RenewMany) >= 1).await;
     silent.set(Mode::Silent);
     // The other one is no member of the same cluster here, so it does not know the lease: that it says so is enough.
@@ -113,7 +113,7 @@ async fn a_missing_or_wrong_password_is_told_at_once_and_the_right_one_works() {
 async fn s4_a_client_whose_connections_are_cut_comes_back_by_itself_and_loses_nothing() {
     let server = FakeServer::start(None).await;
     let client = quick().connect(&server.address).await.unwrap();
-    let lease = client.lease("l").ttl(ms(2_000)).acquire().await.unwrap();
+    let lease = client.lease("l").ttl(ms(3_000)).acquire().await.unwrap();
     server.set(Mode::Down);
     server.connections(|count| count == 0).await;
     server.set(Mode::Up);
@@ -147,8 +147,9 @@ async fn s4_a_cut_for_longer_than_the_ttl_is_a_loss_and_then_a_new_start() {
 #[tokio::test]
 async fn c09_behind_a_network_that_drops_all_packets_the_loss_comes_before_another_grant() {
     let server = FakeServer::start(None).await;
-    let client = quick().connect(&server.address).await.unwrap();
-    let lease = client.lease("l").ttl(ms(1_000)).acquire().await.unwrap();
+    // A wide margin, so that the test itself has time to look.
+    let client = quick().margin(ms(500)).connect(&server.address).await.unwrap();
+    let lease = client.lease("l").ttl(ms(2_000)).acquire().await.unwrap();
     server.set(Mode::Silent);
     assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
     assert_eq!(
@@ -156,6 +157,24 @@ async fn c09_behind_a_network_that_drops_all_packets_the_loss_comes_before_anoth
         Some(lease.token()),
         "nobody else could have been granted"
     );
+}
+
+#[tokio::test]
+async fn c42_a_holder_whose_access_is_revoked_is_told_so_and_the_lease_ends_all_the_same() {
+    let server = FakeServer::start(None).await;
+    let client = quick().connect(&server.address).await.unwrap();
+    let lease = client.lease("l").ttl(ms(600)).acquire().await.unwrap();
+    server.set(Mode::Revoked);
+    assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
+    let failure = lease.renewal_failure().unwrap();
+    assert!(
+        !failure.is_retryable() && !failure.may_have_applied(),
+        "{failure:?}"
+    );
+    eventually("free", || server.store.holder_of("l").is_none()).await;
+    let refused = client.lease("l").acquire().await.unwrap_err();
+    let word = crate::ErrorWord::NoPerm;
+    assert!(matches!(refused, AcquireError::Refused { reply } if reply.word() == Some(word)));
 }
 
 #[tokio::test]
@@ -226,8 +245,8 @@ async fn c23_a_wait_whose_server_dies_returns_an_error() {
 async fn a_wait_does_not_hold_up_renewals_or_other_requests() {
     let server = FakeServer::start(None).await;
     let client = quick().connect(&server.address).await.unwrap();
-    let held = client.lease("l").ttl(ms(300)).acquire().await.unwrap();
-    let waiting = client.lease("l").ttl(ms(300)).wait(ms(60_000)).acquire();
+    let held = client.lease("l").ttl(ms(1_000)).acquire().await.unwrap();
+    let waiting = client.lease("l").ttl(ms(1_000)).wait(ms(60_000)).acquire();
     let (next, ()) = tokio::join!(waiting, async {
         eventually("queued", || server.store.waiters() == 1).await;
         eventually("renewed", || server.store.seen(LeaseVerb::RenewMany) >= 4).await;
