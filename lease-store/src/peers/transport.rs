@@ -27,6 +27,10 @@ pub trait PeerTransport: Clone + Send + Sync + 'static {
     ///
     /// # Cancel safety
     /// A call that is dropped may or may not reach the peer.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a part of every call, and a struct of them would be taken apart at once"
+    )]
     fn call(
         &self,
         to: u64,

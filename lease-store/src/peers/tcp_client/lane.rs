@@ -145,7 +145,14 @@ impl LaneTask {
             NotSent::Handshake { .. } => {
                 tracing::error!(peer = self.to, lane = %self.lane, %reason, "the peer is no peer of this node");
             }
-            _ => tracing::warn!(peer = self.to, lane = %self.lane, %reason, "the peer cannot be reached"),
+            NotSent::UnknownPeer
+            | NotSent::Unreachable { .. }
+            | NotSent::QueueFull
+            | NotSent::TooLong { .. }
+            | NotSent::NoTime
+            | NotSent::Stopped => {
+                tracing::warn!(peer = self.to, lane = %self.lane, %reason, "the peer cannot be reached");
+            }
         }
         self.told = Some(reason.clone());
     }
@@ -162,9 +169,11 @@ impl NotSent {
 /// do not come all at once.
 fn pause_after(failed_in_a_row: u32, reason: &NotSent, chance: u64) -> Duration {
     let doubled = PAUSE_MIN.saturating_mul(1 << failed_in_a_row.saturating_sub(1).min(16));
-    let whole = match reason {
-        NotSent::Handshake { refusal } if *refusal != HandshakeRefusal::Busy => PAUSE_REFUSED,
-        _ => doubled.min(PAUSE_MAX),
+    let misfit = matches!(reason, NotSent::Handshake { refusal } if *refusal != HandshakeRefusal::Busy);
+    let whole = if misfit {
+        PAUSE_REFUSED
+    } else {
+        doubled.min(PAUSE_MAX)
     };
     let half = whole / 2;
     let span_us = u64::try_from(half.as_micros()).unwrap_or(u64::MAX).max(1);

@@ -4,6 +4,7 @@
 //! while a call is overdue does: the other end may be gone without a word.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -172,21 +173,30 @@ impl Session {
             let Some(frame) = self.register(call) else {
                 continue;
             };
-            let written = Tokio::timeout(WRITE_WITHIN, async {
-                frames.put(&frame).await?;
-                while frames.gathered_bytes() < GATHER_BYTES {
-                    let Ok(call) = inbox.try_recv() else { break };
-                    if let Some(frame) = self.register(call) {
-                        frames.put(&frame).await?;
-                    }
-                }
-                frames.flush().await
-            });
+            let written = Tokio::timeout(WRITE_WITHIN, self.write(&mut frames, &frame, inbox));
             match written.await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return End::Broken,
             }
         }
+    }
+
+    /// Writes one call, and those that wait behind it, in one go.
+    async fn write(
+        &self,
+        frames: &mut FrameWriter<impl AsyncWrite + Unpin + Send>,
+        first: &Frame,
+        inbox: &mut mpsc::Receiver<Call>,
+    ) -> io::Result<()> {
+        frames.put(first).await?;
+        while frames.gathered_bytes() < GATHER_BYTES
+            && let Ok(call) = inbox.try_recv()
+        {
+            if let Some(frame) = self.register(call) {
+                frames.put(&frame).await?;
+            }
+        }
+        frames.flush().await
     }
 
     /// Notes a call as sent; `None` if its caller has given it up.

@@ -149,9 +149,10 @@ impl<H: PeerHandler> Connection<H> {
 
     fn tell_refused(&self, refusal: HandshakeRefusal) {
         let address = self.address;
-        match refusal {
-            HandshakeRefusal::Busy => tracing::warn!(%address, "too many connections of peers"),
-            refusal => tracing::warn!(%address, %refusal, "a caller is no peer of this node"),
+        if refusal == HandshakeRefusal::Busy {
+            tracing::warn!(%address, "too many connections of peers");
+        } else {
+            tracing::warn!(%address, %refusal, "a caller is no peer of this node");
         }
     }
 }

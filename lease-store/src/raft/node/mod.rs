@@ -37,10 +37,12 @@ use super::failure::{FirstFailure, NodeFailure};
 use super::leadership::{LeadershipWatch, Started};
 use super::log_store::LogStore;
 use super::network::NoPeers;
-use super::snapshot::SnapshotData;
+use super::peer_network::PeerNetwork;
+use super::snapshot::{SnapshotData, SnapshotStore};
 use super::state_machine::{StateMachine, Surroundings};
 use super::types::{LeadershipId, Member, Proposal, Reply, Types};
-use super::work_gate::WorkGate;
+use super::work_gate::{WorkGate, WorkPass};
+use crate::peers::PeerTransport;
 use crate::runtime::Rt;
 
 type Core<R, A> = Raft<Types<R, <A as Applier>::Outcome>, StateMachine<R, A>>;
@@ -54,6 +56,7 @@ struct Shared<R: Rt, A: Applier> {
     node: u64,
     raft: Core<R, A>,
     log: LogStore,
+    snapshots: Arc<SnapshotStore>,
     storage: Storage,
     started: Started<R, A::Outcome>,
     failure: FirstFailure,
@@ -76,6 +79,23 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
         Self::start_on(config, applier, NoPeers).await
     }
 
+    /// As [`RaftNode::start`], for a node that reaches its peers over `transport`. They reach it by
+    /// [`super::peer_service::RaftService`]: what calls that must be stopped before this node is.
+    ///
+    /// # Errors
+    /// Something stored is damaged, missing or cannot be opened; nothing was served and nothing changed.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: drop it only together with the process.
+    pub async fn start_with_peers<T: PeerTransport>(
+        config: NodeConfig,
+        applier: A,
+        transport: T,
+    ) -> Result<Self, StartError> {
+        let network = PeerNetwork::new(config.node, transport);
+        Self::start_on(config, applier, network).await
+    }
+
     pub(super) async fn start_on<N>(config: NodeConfig, applier: A, network: N) -> Result<Self, StartError>
     where
         N: RaftNetworkFactory<Types<R, A::Outcome>>,
@@ -83,13 +103,14 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
     {
         let failure = FirstFailure::default();
         let (log, snapshots) = open_storage::<R>(&config.storage, &failure).await?;
+        let snapshots = Arc::new(snapshots);
         let applied = AppliedMark::default();
         let gate = WorkGate::default();
         let snapshot_due = Arc::new(Notify::new());
         let around = Surroundings {
             node: config.node,
             restored: log.vote().map(|vote| vote.leader_id),
-            snapshots: Arc::new(snapshots),
+            snapshots: Arc::clone(&snapshots),
             failure: failure.clone(),
             applied: applied.clone(),
             gate: gate.clone(),
@@ -112,6 +133,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
                 node: config.node,
                 raft,
                 log,
+                snapshots,
                 storage: config.storage.clone(),
                 started,
                 failure,
@@ -255,6 +277,25 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
             Some(failure) => Err(failure),
             None => closed.map_err(|error| NodeFailure::storage("closing the log", error)),
         }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn node(&self) -> u64 {
+        self.shared.node
+    }
+
+    pub(super) fn core(&self) -> &Core<R, A> {
+        &self.shared.raft
+    }
+
+    pub(super) fn snapshots(&self) -> &Arc<SnapshotStore> {
+        &self.shared.snapshots
+    }
+
+    /// Holds up a shutdown until what is returned is dropped.
+    pub(super) fn enter_gate(&self) -> WorkPass {
+        self.shared.gate.enter()
     }
 
     #[cfg(test)]

@@ -5,6 +5,8 @@
 //! touch a file block, and are called where blocking is allowed.
 
 pub(super) mod format;
+mod incoming;
+mod outgoing;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lease_core::Timestamp;
 
 use self::format::{SnapshotReader, SnapshotWriter};
+pub(super) use self::incoming::{Incoming, IncomingError};
 use super::applier::{Applier, SnapshotView};
 use super::records::SnapshotRecord;
 use super::types::SnapshotMeta;
@@ -258,7 +261,10 @@ impl SnapshotStore {
     ) -> Result<(SnapshotRecord, A::State), SnapshotError> {
         let (held, draft) = match (&self.place, data) {
             (Place::Folder(folder), SnapshotData::File(path)) if path.parent() == Some(folder) => {
-                (data.clone(), None)
+                // One that a peer has sent lies here under a passing name.
+                let received = path.extension().is_some_and(|suffix| suffix == UNFINISHED_SUFFIX);
+                let draft = received.then(|| Draft::at(folder, path.to_path_buf(), meta));
+                (data.clone(), draft)
             }
             (Place::Memory, _) => (SnapshotData::Memory(Arc::new(read_all(data)?)), None),
             (Place::Folder(folder), _) => {
@@ -316,19 +322,20 @@ struct Draft {
 
 impl Draft {
     fn create(folder: &Path, meta: &SnapshotMeta) -> Result<Self, SnapshotError> {
-        let (term, node, index) = match &meta.last_log_id {
-            Some(id) => (id.leader_id.term, id.leader_id.node_id, id.index),
-            None => (0, 0, 0),
-        };
-        let name = format!("{index:020}-{term}-{node}.{SUFFIX}");
-        let draft = Self {
-            folder: folder.to_owned(),
-            path: folder.join(format!("{name}.{UNFINISHED_SUFFIX}")),
-            name,
-            kept: false,
-        };
+        let path = folder.join(format!("{}.{UNFINISHED_SUFFIX}", name_of(meta)));
+        let draft = Self::at(folder, path, meta);
         File::create(&draft.path).map_err(|error| draft.error("create", error))?;
         Ok(draft)
+    }
+
+    /// A file that is there, or is about to be.
+    fn at(folder: &Path, path: PathBuf, meta: &SnapshotMeta) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            path,
+            name: name_of(meta),
+            kept: false,
+        }
     }
 
     fn file(&self) -> Result<File, SnapshotError> {
@@ -398,6 +405,14 @@ fn stored_at(path: &Path) -> Result<StoredSnapshot, SnapshotError> {
     let meta = head.meta().map_err(|error| data.broken(error.into()))?;
     let bytes = length_of(&data)?;
     Ok(StoredSnapshot { meta, data, bytes })
+}
+
+fn name_of(meta: &SnapshotMeta) -> String {
+    let (term, node, index) = match &meta.last_log_id {
+        Some(id) => (id.leader_id.term, id.leader_id.node_id, id.index),
+        None => (0, 0, 0),
+    };
+    format!("{index:020}-{term}-{node}.{SUFFIX}")
 }
 
 /// The index in the name of a snapshot; `None` for any other file.

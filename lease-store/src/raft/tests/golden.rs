@@ -45,7 +45,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 /// Compares with the golden file, and gives back its bytes.
-fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn golden(name: &str, bytes: &[u8]) -> Vec<u8> {
     let path = path(name);
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, hex(bytes)).unwrap();
@@ -62,12 +62,12 @@ fn encoded(value: &impl Encode) -> Vec<u8> {
     bytes
 }
 
-fn id(term: u64, node_id: u64, index: u64) -> LogId {
+pub(super) fn id(term: u64, node_id: u64, index: u64) -> LogId {
     let leader_id = LeaderId { term, node_id };
     LogId { leader_id, index }
 }
 
-fn membership() -> Membership {
+pub(super) fn membership() -> Membership {
     let nodes: BTreeMap<u64, Member> = [1, 2, 3]
         .map(|node| {
             (

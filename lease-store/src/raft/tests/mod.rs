@@ -1,8 +1,11 @@
 //! Tests of the folder as a whole, on a small counting machine.
 
+mod cluster;
 pub(super) mod counter;
 mod durability;
 mod golden;
+mod peer_messages;
 mod proposals;
 mod snapshots;
 mod storage_suite;
+mod trio;
