@@ -1,0 +1,65 @@
+//! The calls that stand in front of libc's: each fails if it is ordered to, else the real one is made.
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use crate::orders::{Operation, fault};
+
+type OfDescriptor = unsafe extern "C" fn(c_int) -> c_int;
+type SyncFileRange = unsafe extern "C" fn(c_int, i64, i64, c_uint) -> c_int;
+
+/// The address of the next definition of `name` after this library's: libc's.
+fn next(name: &CStr) -> *mut c_void {
+    // SAFETY: the name ends with a zero byte, and RTLD_NEXT is a valid handle.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    // Without the real call nothing that this process writes can be trusted. Unwinding through C is not defined.
+    if found.is_null() {
+        std::process::abort();
+    }
+    found
+}
+
+fn fail(error: c_int) -> c_int {
+    // SAFETY: libc's errno of this thread, which is always there.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+fn sync(descriptor: c_int, real: &OnceLock<OfDescriptor>, name: &CStr) -> c_int {
+    if let Some(error) = fault(Operation::Sync, descriptor) {
+        return fail(error);
+    }
+    // SAFETY: libc defines both names that this is called with as `int (int)`.
+    let real = real.get_or_init(|| unsafe { std::mem::transmute::<*mut c_void, OfDescriptor>(next(name)) });
+    // SAFETY: as the caller called it.
+    unsafe { real(descriptor) }
+}
+
+/// `fsync(2)`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fsync(descriptor: c_int) -> c_int {
+    static REAL: OnceLock<OfDescriptor> = OnceLock::new();
+    sync(descriptor, &REAL, c"fsync")
+}
+
+/// `fdatasync(2)`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn fdatasync(descriptor: c_int) -> c_int {
+    static REAL: OnceLock<OfDescriptor> = OnceLock::new();
+    sync(descriptor, &REAL, c"fdatasync")
+}
+
+/// `sync_file_range(2)`.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn sync_file_range(descriptor: c_int, offset: i64, len: i64, flags: c_uint) -> c_int {
+    static REAL: OnceLock<SyncFileRange> = OnceLock::new();
+    if let Some(error) = fault(Operation::Sync, descriptor) {
+        return fail(error);
+    }
+    let real = REAL.get_or_init(|| {
+        // SAFETY: libc defines it so on 64-bit Linux, where `off64_t` is `i64`.
+        unsafe { std::mem::transmute::<*mut c_void, SyncFileRange>(next(c"sync_file_range")) }
+    });
+    // SAFETY: as the caller called it.
+    unsafe { real(descriptor, offset, len, flags) }
+}

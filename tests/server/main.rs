@@ -1,0 +1,26 @@
+//! The server as its users meet it: the binary in processes of its own, over real sockets and real files.
+//!
+//! One file a subject; each test starts the nodes that it needs. What a test waits for has a deadline, and a node dies
+//! with the test that started it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "in a test, a panic is the failure of the test, and any other reply is one"
+)]
+
+mod access;
+mod admin;
+mod damage;
+mod differential;
+mod hostile;
+mod keys;
+mod kills;
+mod leases;
+mod overload;
+mod pipelines;
+mod sessions;
+mod start;
+mod stop;
+mod storage;
+mod waits;
