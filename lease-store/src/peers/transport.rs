@@ -224,6 +224,9 @@ pub enum Refusal {
     /// It has stopped; what the call asked for may have been applied.
     #[error("it has stopped")]
     Stopped = 4,
+    /// It has worked on the call for too long; what the call asked for may have been applied.
+    #[error("it has given the call up")]
+    GivenUp = 5,
     /// A reason of a build that is newer than this one.
     #[error("it refuses, for a reason that this build does not know")]
     Other = 255,
@@ -240,6 +243,7 @@ impl Refusal {
             2 => Self::Unserved,
             3 => Self::Malformed,
             4 => Self::Stopped,
+            5 => Self::GivenUp,
             _ => Self::Other,
         }
     }
@@ -247,7 +251,7 @@ impl Refusal {
     /// Whether what the call asked for may have been applied all the same.
     #[must_use]
     pub const fn may_have_applied(self) -> bool {
-        matches!(self, Self::Stopped | Self::Other)
+        matches!(self, Self::Stopped | Self::GivenUp | Self::Other)
     }
 }
 
@@ -374,6 +378,7 @@ mod tests {
             Refusal::Unserved,
             Refusal::Malformed,
             Refusal::Stopped,
+            Refusal::GivenUp,
         ] {
             assert_eq!(Refusal::from_code(refusal.code()), refusal);
         }

@@ -51,6 +51,13 @@ struct LaneHandle {
     overdue: Arc<Notify>,
 }
 
+/// A call that a lane has taken.
+struct Handed {
+    overdue: Arc<Notify>,
+    ticket: Arc<Ticket>,
+    answer: oneshot::Receiver<Answer>,
+}
+
 /// Where the peers are.
 #[derive(Debug)]
 struct AddressBook {
@@ -121,13 +128,7 @@ impl TcpPeers {
         self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hand_over(
-        &self,
-        to: u64,
-        lane: Lane,
-        kind: Kind,
-        body: Bytes,
-    ) -> Result<(LaneHandle, Arc<Ticket>, oneshot::Receiver<Answer>), NotSent> {
+    fn hand_over(&self, to: u64, lane: Lane, kind: Kind, body: Bytes) -> Result<Handed, NotSent> {
         let (bytes, max) = (body.len(), lane.call_bytes_max());
         if bytes > max {
             return Err(NotSent::TooLong { bytes, max });
@@ -142,7 +143,12 @@ impl TcpPeers {
             reply,
         };
         match handle.mailbox.try_send(call) {
-            Ok(()) => Ok((handle, ticket, answer)),
+            // The mailbox is not held while the answer is waited for: it closes when the transport stops.
+            Ok(()) => Ok(Handed {
+                overdue: handle.overdue,
+                ticket,
+                answer,
+            }),
             Err(mpsc::error::TrySendError::Full(_)) => Err(NotSent::QueueFull),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(NotSent::Stopped),
         }
@@ -159,7 +165,11 @@ impl PeerTransport for TcpPeers {
         within: Duration,
     ) -> Result<Bytes, PeerError> {
         let not_sent = |reason| PeerError::not_sent(to, reason);
-        let (handle, ticket, answer) = self.hand_over(to, lane, kind, body).map_err(not_sent)?;
+        let Handed {
+            overdue,
+            ticket,
+            answer,
+        } = self.hand_over(to, lane, kind, body).map_err(not_sent)?;
         match Tokio::timeout(within, answer).await {
             Ok(Ok(answer)) => answer,
             // The task of the lane is gone, and what it held.
@@ -167,7 +177,7 @@ impl PeerTransport for TcpPeers {
             Ok(Err(_)) => Err(PeerError::Broken { to }),
             Err(_) if ticket.give_up() => Err(not_sent(NotSent::NoTime)),
             Err(_) => {
-                handle.overdue.notify_one();
+                overdue.notify_one();
                 Err(PeerError::NoAnswer { to, within })
             }
         }

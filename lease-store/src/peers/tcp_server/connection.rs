@@ -28,6 +28,9 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 /// How long one write may take: the other end reads nothing.
 const WRITE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a call may be served: the longest is to install a snapshot. Without a bound, calls whose peer has gone
+/// without a word would stay while there is no room to read that it has.
+const SERVE_WITHIN: Duration = Duration::from_secs(60);
 /// Calls served at once. More wait in the socket.
 const CALLS_MAX: usize = 64;
 /// Bytes of the calls served at once, unless one alone is longer. More wait in the socket.
@@ -129,7 +132,13 @@ impl<H: PeerHandler> Connection<H> {
         let bytes = body.len();
         let kind = Kind::from_code(tag).filter(|kind| lane.carries(*kind));
         let result = match kind {
-            Some(kind) => self.handler.handle(from, kind, body).await,
+            Some(kind) => {
+                let served = Tokio::timeout(SERVE_WITHIN, self.handler.handle(from, kind, body));
+                served.await.unwrap_or_else(|_| {
+                    tracing::error!(peer = from, ?kind, "a call of a peer takes too long");
+                    Err(Refusal::GivenUp)
+                })
+            }
             None => Err(Refusal::Unserved),
         };
         let answer = match result {

@@ -5,6 +5,7 @@ pub(super) mod counter;
 mod durability;
 mod golden;
 mod peer_messages;
+mod peer_snapshots;
 mod proposals;
 mod snapshots;
 mod storage_suite;
