@@ -115,3 +115,20 @@ async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         Tokio::sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// Asks node 2 again and again until it answers; answers how often it did not.
+async fn wait_for(peers: &impl PeerTransport, words: &'static str, within: Duration) -> u32 {
+    let deadline = Tokio::now() + LONG;
+    let mut failed = 0;
+    loop {
+        match request(peers, words, within).await {
+            Ok(answer) => {
+                assert_eq!(answer, words);
+                return failed;
+            }
+            Err(error) => assert!(Tokio::now() < deadline, "never answered: {error}"),
+        }
+        failed += 1;
+        Tokio::sleep(Duration::from_millis(5)).await;
+    }
+}

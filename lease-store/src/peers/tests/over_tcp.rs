@@ -146,13 +146,8 @@ async fn a_node_without_a_cluster_sends_probes_alone_until_it_joins() {
         "{kept}"
     );
     caller.join(CLUSTER).unwrap();
-    let mut answer = pair.ask("hello").await;
-    while answer.is_err() {
-        // The lane pauses a moment after it has failed.
-        Tokio::sleep(Duration::from_millis(5)).await;
-        answer = pair.ask("hello").await;
-    }
-    assert_eq!(answer.unwrap(), "hello");
+    // The lane pauses a moment after it has failed.
+    wait_for(&pair.peers, "hello", LONG).await;
 }
 
 #[tokio::test]
@@ -237,11 +232,7 @@ async fn a_server_that_stops_drops_what_it_serves_and_is_reached_again_when_it_i
     let server = TcpServer::bind(address, member(2)).await.unwrap();
     let (_stop, stopped) = watch::channel(());
     drop(Tokio::spawn_on(2, server.run(Arc::new(Echo::default()), stopped)));
-    let deadline = Tokio::now() + LONG;
-    while request(&peers, "hello", LONG).await.is_err() {
-        assert!(Tokio::now() < deadline);
-        Tokio::sleep(Duration::from_millis(5)).await;
-    }
+    wait_for(&peers, "hello", LONG).await;
 }
 
 #[tokio::test]
