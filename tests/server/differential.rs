@@ -6,6 +6,7 @@
 //! adds to the wall clock and refuses; `EXPIRE` with `XX` and `LT` at once, and with `NX` or `XX` and a time that is
 //! over; and what Redis 7.0 does not have (`SET IFEQ`). A remaining time may differ a little, in a `TTL` or a `PTTL`.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
@@ -52,7 +53,7 @@ impl Redis {
             Ok(child) => child,
             Err(error) => {
                 assert!(
-                    std::env::var("CI").is_err(),
+                    std::env::var("CI").as_deref() != Ok("true"),
                     "CI skips nothing, and redis-server does not start: {error}"
                 );
                 skipped(&error);
@@ -72,9 +73,10 @@ impl Redis {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a check that is left out must be seen")]
+/// Past the capture of the test harness: a check that is left out must be seen.
 fn skipped(why: &std::io::Error) {
-    eprintln!("!!! SKIPPED: the comparison with Redis (redis-server does not start: {why})");
+    let text = format!("\n!!! SKIPPED: the comparison with Redis (redis-server does not start: {why})\n");
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 impl Drop for Redis {

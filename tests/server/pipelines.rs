@@ -71,20 +71,26 @@ fn changes_are_grouped_and_still_in_order() {
 
 #[test]
 fn changes_of_one_key_take_effect_in_their_order_however_many_there_are() {
-    let node = Launch::in_memory().start();
-    let mut client = node.client();
-    let changes = (0..500).flat_map(|number| {
-        [
-            format!("SET a {number} NX"),
-            "SET a other NX".to_owned(),
-            "DEL a a".to_owned(),
-            "DEL a".to_owned(),
-        ]
-    });
-    client.send_raw(&pipeline(changes));
-    for number in 0..500 {
-        let answers: Vec<_> = (0..4).map(|_| client.hear()).collect();
-        assert_eq!(answers, ["+OK", "nil", ":1", ":0"], "round {number}");
+    for workers in ["1", "4"] {
+        let node = Launch::in_memory().args(["--workers", workers]).start();
+        let mut client = node.client();
+        let changes = (0..500).flat_map(|number| {
+            [
+                format!("SET a {number} NX"),
+                "SET a other NX".to_owned(),
+                "DEL a a".to_owned(),
+                "DEL a".to_owned(),
+            ]
+        });
+        client.send_raw(&pipeline(changes));
+        for number in 0..500 {
+            let answers: Vec<_> = (0..4).map(|_| client.hear()).collect();
+            assert_eq!(
+                answers,
+                ["+OK", "nil", ":1", ":0"],
+                "round {number}, {workers} workers"
+            );
+        }
     }
 }
 
