@@ -21,7 +21,7 @@ use crate::forward::Forward;
 use crate::raft::leadership::{LeadershipWatch, Leading as Elected, Role as RaftRole};
 use crate::replica::{Node, Replica};
 use crate::role::{Leading, Role};
-use crate::runtime::Rt;
+use crate::runtime::{Instant, Rt};
 use crate::token_floor::{FloorError, Opened, TokenFloor};
 
 /// How long until a role that could not be taken up is tried again.
@@ -32,6 +32,13 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
 enum Known {
     No,
     Yes,
+}
+
+impl Known {
+    /// Whoever serves has told the machine of its life.
+    const fn or_by<I: Instant>(self, taken: &Role<I>) -> Self {
+        if taken.leader().is_some() { Self::Yes } else { self }
+    }
 }
 
 /// What the leadership actor works with.
@@ -53,24 +60,17 @@ impl<R: Rt> Leadership<R> {
         let mut watched: LeadershipWatch<R, _> = self.node.leadership();
         let mut known = Known::No;
         while let Some(role) = watched.changed().await {
-            loop {
+            while watched.role() == role {
                 match self.take_up(role, known).await {
                     Ok(taken) => {
-                        if taken.leader().is_some() {
-                            known = Known::Yes;
-                        }
+                        known = known.or_by(&taken);
                         self.publish(taken);
                         break;
                     }
-                    Err(error) => {
-                        tracing::warn!(%error, "this node does not serve yet");
-                        self.publish(Role::Following { leader: None });
-                    }
+                    Err(error) => tracing::warn!(%error, "this node does not serve yet"),
                 }
+                self.publish(Role::Following { leader: None });
                 R::sleep(TRY_AGAIN_AFTER).await;
-                if watched.role() != role {
-                    break;
-                }
             }
         }
         self.publish(Role::Following { leader: None });

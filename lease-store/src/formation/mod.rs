@@ -63,9 +63,9 @@ pub(crate) async fn settle<R: Rt, T: PeerTransport>(
     for round in 0_u32.. {
         let ours = standing.get();
         let answers = probe_all(own, &ours, peers).await;
-        match decide::decide(own, &ours, &answers)? {
-            Decision::Wait => {}
-            decided => return Ok(decided),
+        let decided = decide::decide(own, &ours, &answers)?;
+        if decided != Decision::Wait {
+            return Ok(decided);
         }
         if round.is_multiple_of(SAY_EVERY_ROUNDS) {
             let missing: Vec<u64> = answers

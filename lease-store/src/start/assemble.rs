@@ -12,7 +12,7 @@ use crate::keeper::{Keeper, PeerServing};
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::orphans::Orphans;
-use crate::proposer::Proposer;
+use crate::proposer::{Proposer, ProposerHandle};
 use crate::reader::Reader;
 use crate::replica::{LeaseApplier, Node, Replica, Schedule};
 use crate::role::Role;
@@ -78,14 +78,25 @@ impl Shared {
 impl<R: Rt> Assembly<R> {
     /// Starts the actors.
     pub(super) fn complete(self) -> Store<R> {
+        let mut tasks = Tasks::new(self.config.node);
+        let mut roles = Roles(Vec::new());
+        let (proposer, propose) = self.proposer(roles.add()).with_mailbox();
+        let (reader, read) = self.reader(roles.add()).with_mailbox();
+        let timers = Timers::<R>::new(roles.add(), self.schedule.clone(), proposer.clone());
+        let absences = self.absences(roles.add(), proposer.clone());
+        let role = roles.add();
+        let leadership = self.leadership(roles);
+        tasks.spawn("proposer", propose);
+        tasks.spawn("reader", read);
+        tasks.spawn("timers", timers.run());
+        tasks.spawn("absences", absences.run());
+        tasks.spawn("leadership", leadership.run());
         let Self {
             config,
-            incarnation,
             node,
-            schedule,
             shared,
-            forward,
             peers,
+            ..
         } = self;
         let Shared {
             replica,
@@ -94,46 +105,6 @@ impl<R: Rt> Assembly<R> {
             waiters,
             metrics,
         } = shared;
-        let mut tasks = Tasks::new(config.node);
-        let mut roles = Roles(Vec::new());
-        let proposer = Proposer {
-            node: node.clone(),
-            role: roles.add(),
-            forward: Arc::clone(&forward),
-            orphans: Arc::clone(&orphans),
-            waiters: Arc::clone(&waiters),
-            metrics: Arc::clone(&metrics),
-        };
-        let (proposer, propose) = proposer.with_mailbox();
-        let reader = Reader {
-            node: node.clone(),
-            role: roles.add(),
-            forward: Arc::clone(&forward),
-        };
-        let (reader, read) = reader.with_mailbox();
-        let timers = Timers::<R>::new(roles.add(), schedule, proposer.clone());
-        let absences = Absences::<R> {
-            node: node.clone(),
-            role: roles.add(),
-            replica: replica.clone(),
-            proposer: proposer.clone(),
-        };
-        let role = roles.add();
-        let leadership = Leadership {
-            node: node.clone(),
-            replica: replica.clone(),
-            id: config.node,
-            incarnation,
-            floor: config.floor,
-            limits: config.limits,
-            forward,
-            roles: roles.0,
-        };
-        tasks.spawn("proposer", propose);
-        tasks.spawn("reader", read);
-        tasks.spawn("timers", timers.run());
-        tasks.spawn("absences", absences.run());
-        tasks.spawn("leadership", leadership.run());
         let keeper = Keeper {
             peers,
             node: node.clone(),
@@ -155,5 +126,50 @@ impl<R: Rt> Assembly<R> {
             keeper,
             role,
         })
+    }
+
+    fn proposer(&self, role: watch::Receiver<Role<R::Instant>>) -> Proposer<R> {
+        Proposer {
+            node: self.node.clone(),
+            role,
+            forward: Arc::clone(&self.forward),
+            orphans: Arc::clone(&self.shared.orphans),
+            waiters: Arc::clone(&self.shared.waiters),
+            metrics: Arc::clone(&self.shared.metrics),
+        }
+    }
+
+    fn reader(&self, role: watch::Receiver<Role<R::Instant>>) -> Reader<R> {
+        Reader {
+            node: self.node.clone(),
+            role,
+            forward: Arc::clone(&self.forward),
+        }
+    }
+
+    fn absences(
+        &self,
+        role: watch::Receiver<Role<R::Instant>>,
+        proposer: ProposerHandle<R::Instant>,
+    ) -> Absences<R> {
+        Absences {
+            node: self.node.clone(),
+            role,
+            replica: self.shared.replica.clone(),
+            proposer,
+        }
+    }
+
+    fn leadership(&self, roles: Roles<R::Instant>) -> Leadership<R> {
+        Leadership {
+            node: self.node.clone(),
+            replica: self.shared.replica.clone(),
+            id: self.config.node,
+            incarnation: self.incarnation,
+            floor: self.config.floor,
+            limits: self.config.limits,
+            forward: Arc::clone(&self.forward),
+            roles: roles.0,
+        }
     }
 }
