@@ -10,6 +10,9 @@ use lease_core::{FenceToken, OwnerId, Timestamp};
 
 /// Events that the ring holds: some minutes of a busy store, at about 100 bytes each.
 const EVENTS_MAX: usize = 65_536;
+/// Bytes of names, owners and reasons that the ring holds: no bound for usual names, but the value of a `SET` is an
+/// owner too, and its key a name, of a megabyte each.
+const EVENTS_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 
 /// One thing that happened to a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,27 +41,64 @@ pub enum LeaseEventKind {
     },
 }
 
+impl LeaseEvent {
+    /// Bytes of the name, the owner and an operator's words.
+    fn bytes(&self) -> usize {
+        let words = match &self.kind {
+            LeaseEventKind::Ended {
+                reason: EndReason::Forced { reason },
+            } => reason.len(),
+            LeaseEventKind::Granted | LeaseEventKind::Ended { .. } => 0,
+        };
+        let named = self
+            .key
+            .name
+            .as_bytes()
+            .len()
+            .saturating_add(self.owner.as_bytes().len());
+        named.saturating_add(words)
+    }
+}
+
 /// The ring.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
-    ring: Mutex<VecDeque<LeaseEvent>>,
+    ring: Mutex<Ring>,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    events: VecDeque<LeaseEvent>,
+    bytes: usize,
+}
+
+impl Ring {
+    /// Takes an event in, and drops the oldest past either bound.
+    fn push(&mut self, event: LeaseEvent) {
+        self.bytes = self.bytes.saturating_add(event.bytes());
+        self.events.push_back(event);
+        while (self.events.len() > EVENTS_MAX || self.bytes > EVENTS_BYTES_MAX)
+            && let Some(oldest) = self.events.pop_front()
+        {
+            self.bytes = self.bytes.saturating_sub(oldest.bytes());
+        }
+    }
 }
 
 impl Events {
     /// Takes note of what an entry did. Never waits for anything but a reader's copy.
     pub(crate) fn record(&self, effects: &[Effect]) {
         let mut ring = self.lock();
-        for event in effects.iter().filter_map(event) {
-            if ring.len() >= EVENTS_MAX {
-                ring.pop_front();
-            }
-            ring.push_back(event);
-        }
+        effects
+            .iter()
+            .filter_map(event)
+            .for_each(|event| ring.push(event));
     }
 
     /// The events of one lease, newest first, at most `count`.
     pub(crate) fn of(&self, key: &LeaseKey, count: usize) -> Vec<LeaseEvent> {
         self.lock()
+            .events
             .iter()
             .rev()
             .filter(|event| event.key == *key)
@@ -68,7 +108,7 @@ impl Events {
     }
 
     /// Nothing under this lock can panic half-way, so a poisoned one is as good as a sound one.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<LeaseEvent>> {
+    fn lock(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -134,5 +174,26 @@ mod tests {
         assert_eq!(of_a[0].token.get(), EVENTS_MAX as u64 + 10);
         assert_eq!(of_a.last().unwrap().token.get(), 12);
         assert_eq!(events.of(&key, 2).len(), 2);
+    }
+
+    #[test]
+    fn large_values_do_not_fill_the_memory() {
+        const VALUE_BYTES: usize = 1_024 * 1_024;
+        let events = Events::default();
+        let key = LeaseKey::new(Database::ZERO, LeaseName::new("a").unwrap());
+        // One value in all of them: what is counted here is what each would take if they differed.
+        let owner = OwnerId::redis_value(vec![b'v'; VALUE_BYTES]).unwrap();
+        let grants: Vec<Effect> = (1..=200)
+            .map(|token| Effect::Granted {
+                key: key.clone(),
+                owner: owner.clone(),
+                token: FenceToken::new(token).unwrap(),
+                at: Timestamp::from_millis(token),
+            })
+            .collect();
+        events.record(&grants);
+        let kept = events.of(&key, usize::MAX);
+        assert_eq!(kept.len(), EVENTS_BYTES_MAX / (VALUE_BYTES + 1));
+        assert_eq!(kept[0].token.get(), 200, "the newest stay");
     }
 }
