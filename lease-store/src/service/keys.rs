@@ -45,6 +45,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not be applied. What `NX` took is released then; any other `SET` stays.
     pub async fn set(&self, set: Set) -> Result<Stored, CallError> {
         let if_undelivered = match set.condition {
             SetCondition::IfAbsent => IfUndelivered::Release(set.key.clone()),
@@ -64,6 +67,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
     pub async fn value(&self, key: &LeaseKey) -> Result<Option<OwnerId>, CallError> {
         Ok(self.see(key).await?.map(|seen| seen.lease.owner))
     }
@@ -72,6 +78,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
     pub async fn ttl(&self, key: &LeaseKey) -> Result<TtlAnswer, CallError> {
         Ok(self.see(key).await?.map_or(TtlAnswer::NoKey, |seen| {
             seen.remaining_ms()
@@ -83,6 +92,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: dropped, it may or may not be applied, and asking again could end the next holder's key.
     pub async fn delete(&self, key: LeaseKey) -> Result<bool, CallError> {
         match self.submit(&Command::Delete { key }, IfUndelivered::Keep).await? {
             Outcome::Released { .. } => Ok(true),
@@ -95,6 +107,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: dropped, it may or may not be applied, and asking again could hit the next holder's key.
     pub async fn set_ttl(
         &self,
         key: LeaseKey,

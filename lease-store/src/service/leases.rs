@@ -116,6 +116,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied; asking again does no harm.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not be applied. Asking again does no harm.
     pub async fn renew(&self, database: Database, command: RenewCommand) -> Result<RenewReply, CallError> {
         let RenewCommand { name, token, ttl } = command;
         let renewal = Renewal {
@@ -130,6 +133,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied; asking again does no harm.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not be applied. Asking again does no harm.
     pub async fn renew_many(
         &self,
         database: Database,
@@ -154,6 +160,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied; asking again does no harm.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not be applied. Asking again does no harm.
     pub async fn release(
         &self,
         database: Database,
@@ -179,6 +188,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied; asking again does no harm.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not be applied. Asking again does no harm.
     pub async fn cancel(
         &self,
         database: Database,
@@ -203,6 +215,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
     pub async fn get(&self, database: Database, name: LeaseName) -> Result<GetReply, CallError> {
         let seen = self.see(&LeaseKey::new(database, name)).await?;
         let lease = seen.map(|seen| LeaseView {
@@ -220,6 +235,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
     pub async fn token(
         &self,
         database: Database,
@@ -237,6 +255,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
     pub async fn list(&self, database: Database, command: ListCommand) -> Result<ListReply, CallError> {
         let cursor = match &command.cursor {
             Some(cursor) => parse_cursor(cursor)?,
@@ -262,6 +283,9 @@ impl<R: Rt> Store<R> {
     ///
     /// # Errors
     /// [`CallError`] says whether it may have been applied; asking again would end the next holder's lease.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: dropped, it may or may not be applied, and asking again could end the next holder's lease.
     pub async fn force(
         &self,
         database: Database,
