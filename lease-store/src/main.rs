@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser, Subcommand};
+use lease_core::limits::ISSUED_TOKEN_MAX;
 use lease_store::{
     ClusterConfig, DEFAULT_NODE, Exposure, Server, ServerConfig, ServerError, StoreConfig, TokenFloor,
 };
@@ -46,7 +48,12 @@ struct ServeArgs {
     )]
     data_dir: PathBuf,
     /// Keeps everything in memory instead: a restart forgets every lease and every token. For tests.
-    #[arg(long, env = "LEASE_STORE_MEMORY", conflicts_with = "data_dir")]
+    #[arg(
+        long,
+        env = "LEASE_STORE_MEMORY",
+        conflicts_with = "data_dir",
+        value_parser = BoolishValueParser::new()
+    )]
     memory: bool,
     /// Where Redis clients are served.
     #[arg(
@@ -64,8 +71,9 @@ struct ServeArgs {
         value_name = "ADDRESS"
     )]
     admin: SocketAddr,
-    /// The id of this node.
-    #[arg(long, env = "LEASE_STORE_NODE_ID", default_value_t = DEFAULT_NODE, value_name = "N")]
+    /// The id of this node, from 1 up.
+    #[arg(long, env = "LEASE_STORE_NODE_ID", default_value_t = DEFAULT_NODE, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..))]
     node_id: u64,
     /// The nodes of the cluster and where their peers reach them, the same list for all: 1=host:port,2=host:port,3=host:port.
     #[arg(
@@ -88,10 +96,12 @@ struct ServeArgs {
     #[arg(long, env = "LEASE_STORE_PASSWORD_FILE", value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Allows listeners off loopback without a password: whoever reaches them is trusted.
-    #[arg(long, env = "LEASE_STORE_INSECURE")]
+    #[arg(long, env = "LEASE_STORE_INSECURE", value_parser = BoolishValueParser::new())]
     insecure: bool,
-    /// Fencing tokens start above this number at this start, instead of above what the wall clock says.
-    #[arg(long, env = "LEASE_STORE_TOKEN_FLOOR", value_name = "N")]
+    /// Fencing tokens start above this number at this start, instead of above what the wall clock says. It cannot be taken
+    /// back: no later start goes below it.
+    #[arg(long, env = "LEASE_STORE_TOKEN_FLOOR", value_name = "N",
+          value_parser = clap::value_parser!(u64).range(..ISSUED_TOKEN_MAX))]
     token_floor: Option<u64>,
     /// Connections at once.
     #[arg(
