@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::plan::Plan;
 use super::set::{SetAnswer, invalid_expire, read_integer, read_set};
 use super::verb::Verb;
+use crate::error::StoreError;
 use crate::service::{CallError, Stored, TtlAnswer};
 
 /// `SET key value ..`
@@ -55,12 +56,12 @@ pub(super) fn get(connection: &Connection, request: &Request) -> Result<Plan, Re
     })))
 }
 
-/// `DEL key [key ..]`, `UNLINK`
+/// `DEL key [key ..]`, `UNLINK`. Each key is a change of its own, so some may be gone although others are not.
 pub(super) fn del(connection: &Connection, request: &Request) -> Result<Plan, Reply> {
     let keys = keys(connection, request)?;
     let store = connection.store.clone();
     Ok(Plan::Change(Box::pin(async move {
-        count(join_all(keys.into_iter().map(|key| store.delete(key))).await)
+        deleted(join_all(keys.into_iter().map(|key| store.delete(key))).await)
     })))
 }
 
@@ -214,9 +215,48 @@ fn answer<T>(result: Result<T, CallError>, reply: impl FnOnce(T) -> Reply) -> An
     result.map_or_else(|error| error.to_reply(), reply).into()
 }
 
+/// An error says that nothing was applied only if no key was deleted either.
+fn deleted(results: Vec<Result<bool, CallError>>) -> Answer {
+    let may_have_applied = |result: &Result<bool, CallError>| match result {
+        Ok(deleted) => *deleted,
+        Err(error) => error.may_have_applied(),
+    };
+    if results.iter().any(Result::is_err) && results.iter().any(may_have_applied) {
+        return CallError::from(StoreError::Unknown).to_reply().into();
+    }
+    count(results)
+}
+
 fn count(results: Vec<Result<bool, CallError>>) -> Answer {
     let results: Result<Vec<bool>, CallError> = results.into_iter().collect();
     answer(results, |all| {
         Reply::count(all.into_iter().filter(|one| *one).count() as u64)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(results: Vec<Result<bool, CallError>>) -> ErrorWord {
+        match deleted(results).reply {
+            Reply::Error(error) => error.word().unwrap(),
+            other => panic!("{other:?} is no error"),
+        }
+    }
+
+    #[test]
+    fn an_error_beside_a_deleted_key_does_not_say_that_nothing_was_applied() {
+        let unavailable = || Err(StoreError::Unavailable { leader: None }.into());
+        assert_eq!(word(vec![Ok(true), unavailable()]), ErrorWord::Unknown);
+        assert_eq!(
+            word(vec![unavailable(), Err(StoreError::Unknown.into())]),
+            ErrorWord::Unknown
+        );
+        assert_eq!(word(vec![Ok(false), unavailable()]), ErrorWord::ClusterDown);
+        assert_eq!(
+            deleted(vec![Ok(true), Ok(false), Ok(true)]).reply,
+            Reply::Integer(2)
+        );
+    }
 }
