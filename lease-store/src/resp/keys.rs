@@ -239,10 +239,11 @@ mod tests {
     use super::*;
 
     fn word(results: Vec<Result<bool, CallError>>) -> ErrorWord {
-        match deleted(results).reply {
-            Reply::Error(error) => error.word().unwrap(),
-            other => panic!("{other:?} is no error"),
-        }
+        let reply = deleted(results).reply;
+        let Reply::Error(error) = &reply else {
+            panic!("{reply:?} is no error")
+        };
+        error.word().unwrap()
     }
 
     #[test]
