@@ -93,7 +93,8 @@ impl Node {
         }
     }
 
-    pub(crate) fn wait_until_ready(&mut self) {
+    /// Waits until it serves.
+    pub fn wait_until_ready(&mut self) {
         self.ready = self.stdout.wait_for(Deadline::after(SOON), Ready::find);
         let is_ready = self.ready.is_some();
         assert!(
