@@ -103,11 +103,15 @@ async fn a_second_store_on_the_same_directory_is_refused_and_names_it() {
 async fn dropping_the_last_handle_frees_the_directory() {
     let directory = tempfile::tempdir().unwrap();
     drop(open(directory.path(), TokenFloor::At(0)).await);
-    for _ in 0..1_000 {
-        match LeaseStore::start(StoreConfig::in_directory(directory.path())).await {
-            Ok(store) => return store.shutdown().await.unwrap(),
-            Err(_) => tokio::task::yield_now().await,
+    // The log is synced on the way, which may take long on a busy disk.
+    let freed = async {
+        loop {
+            match LeaseStore::start(StoreConfig::in_directory(directory.path())).await {
+                Ok(store) => return store,
+                Err(_) => tokio::task::yield_now().await,
+            }
         }
-    }
-    panic!("the directory was never freed");
+    };
+    let store = tokio::time::timeout(Duration::from_secs(30), freed).await;
+    store.expect("the directory is freed").shutdown().await.unwrap();
 }
