@@ -64,7 +64,7 @@ async fn c08_a_late_renewal_is_refused_although_nobody_else_holds() {
     store.shutdown().await.unwrap();
 }
 
-/// I3: the end of a lease is decided in the log. A read that meets a deadline that has passed commits it first.
+/// I4: the end of a lease is decided in the log. A read that meets a deadline that has passed commits it first.
 #[tokio::test(start_paused = true)]
 async fn a_read_after_the_deadline_finds_nobody_and_never_a_negative_time() {
     let store = in_memory().await;

@@ -176,7 +176,7 @@ proptest! {
         }
     }
 
-    /// I4: the same log gives the same bytes, whatever a replica loaded when, so whatever its slots are.
+    /// I6: the same log gives the same bytes, whatever a replica loaded when, so whatever its slots are.
     #[test]
     fn replicas_that_installed_snapshots_at_other_moments_have_the_same_bytes(
         beginning in beginning(),
