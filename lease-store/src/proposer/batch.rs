@@ -1,5 +1,7 @@
 //! One log entry being filled, and whom each of its commands is for.
 
+use std::collections::VecDeque;
+
 use lease_core::limits::BATCH_COMMANDS_MAX;
 use lease_core::machine::Outcome;
 use lease_core::machine::codec::EncodedCommand;
@@ -48,10 +50,12 @@ pub(super) struct Batch<I> {
 }
 
 impl<I> Batch<I> {
-    /// Fills an entry with what waits now: what must be undone, `first`, and what stands in the mailbox.
+    /// Fills an entry with what waits now: what must be undone, `first`, what was put aside, and what stands in the
+    /// mailbox. It never holds more commands than an entry may: every replica would stop at it, for good.
     pub(super) fn fill(
         orphans: &Orphans,
-        first: impl IntoIterator<Item = Ask<I>>,
+        first: Option<Ask<I>>,
+        waiting: &mut VecDeque<Ask<I>>,
         inbox: &mut mpsc::Receiver<Ask<I>>,
     ) -> Self {
         let mut batch = Self {
@@ -59,13 +63,19 @@ impl<I> Batch<I> {
             whose: Vec::new(),
             bytes: 0,
         };
-        while batch.has_room()
+        let kept_for_first = usize::from(first.is_some());
+        while batch.has_room_beside(kept_for_first)
             && let Some(undoing) = orphans.pop()
         {
             batch.push(undoing.command.clone(), Whose::Orphans(undoing));
         }
         first.into_iter().for_each(|ask| batch.push_ask(ask));
-        while batch.has_room()
+        while batch.has_room_beside(0)
+            && let Some(ask) = waiting.pop_front()
+        {
+            batch.push_ask(ask);
+        }
+        while batch.has_room_beside(0)
             && let Ok(ask) = inbox.try_recv()
         {
             batch.push_ask(ask);
@@ -73,8 +83,9 @@ impl<I> Batch<I> {
         batch
     }
 
-    const fn has_room(&self) -> bool {
-        self.commands.len() < BATCH_COMMANDS_MAX && self.bytes < ENTRY_BYTES_TARGET
+    /// Whether one more command fits, and `kept` after it.
+    const fn has_room_beside(&self, kept: usize) -> bool {
+        self.commands.len().saturating_add(kept) < BATCH_COMMANDS_MAX && self.bytes < ENTRY_BYTES_TARGET
     }
 
     /// A caller that is gone before its command is in the log is left out.
@@ -88,5 +99,92 @@ impl<I> Batch<I> {
         self.bytes = self.bytes.saturating_add(command.body_len());
         self.commands.push(command);
         self.whose.push(whose);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lease_core::machine::codec;
+    use lease_core::{Attachment, limits};
+
+    use super::*;
+    use crate::runtime::{AsyncRuntime, Rt as _, Tokio};
+
+    type Instant = <Tokio as AsyncRuntime>::Instant;
+    type Answers = Vec<oneshot::Receiver<Result<Outcome, StoreError>>>;
+
+    fn asks(count: usize, command: &EncodedCommand) -> (VecDeque<Ask<Instant>>, Answers) {
+        let ask = |_| {
+            let (reply, answer) = oneshot::channel();
+            let ask = Ask {
+                command: command.clone(),
+                if_undelivered: IfUndelivered::Keep,
+                origin: Origin::Here,
+                asked_at: Tokio::now() + Duration::ZERO,
+                reply,
+            };
+            (ask, answer)
+        };
+        (0..count).map(ask).unzip()
+    }
+
+    fn orphans(count: u64) -> Orphans {
+        let orphans = Orphans::default();
+        for number in 1..=count {
+            orphans.detach(Attachment {
+                node: 1,
+                incarnation: 1,
+                number,
+            });
+        }
+        orphans
+    }
+
+    /// Fills until nothing waits; answers with the commands of each entry.
+    fn fill_all(
+        orphans: &Orphans,
+        mut first: Option<Ask<Instant>>,
+        mut waiting: VecDeque<Ask<Instant>>,
+    ) -> Vec<usize> {
+        let (_mailbox, mut inbox) = mpsc::channel(1);
+        let mut entries = Vec::new();
+        loop {
+            let batch = Batch::fill(orphans, first.take(), &mut waiting, &mut inbox);
+            if batch.commands.is_empty() {
+                return entries;
+            }
+            let body = codec::join(&batch.commands);
+            assert!(body.len() <= limits::ENTRY_BYTES_MAX);
+            assert_eq!(codec::split(&body).unwrap().len(), batch.whose.len());
+            entries.push(batch.commands.len());
+        }
+    }
+
+    #[test]
+    fn an_entry_never_holds_more_commands_than_replicas_take_whoever_waits_for_it() {
+        let (mut one, _answer) = asks(1, &EncodedCommand::tick());
+        let entries = fill_all(&orphans(1_300), one.pop_front(), VecDeque::new());
+        assert_eq!(entries.iter().sum::<usize>(), 1_301);
+        let (waiting, _answers) = asks(600, &EncodedCommand::tick());
+        let entries = fill_all(&orphans(5), None, waiting);
+        assert_eq!(entries, [BATCH_COMMANDS_MAX, 605 - BATCH_COMMANDS_MAX]);
+    }
+
+    #[test]
+    fn callers_that_were_put_aside_with_large_values_are_not_refused_together() {
+        let large = lease_core::machine::Set {
+            key: lease_core::machine::LeaseKey::new(
+                lease_core::Database::ZERO,
+                lease_core::LeaseName::new("a").unwrap(),
+            ),
+            value: lease_core::OwnerId::redis_value(vec![b'v'; limits::VALUE_BYTES_DEFAULT]).unwrap(),
+            expiry: lease_core::machine::SetExpiry::Never,
+            condition: lease_core::machine::SetCondition::Always,
+        };
+        let large = EncodedCommand::new(&lease_core::machine::Command::Set(large)).unwrap();
+        let (waiting, _answers) = asks(100, &large);
+        assert_eq!(fill_all(&orphans(1), None, waiting).iter().sum::<usize>(), 101);
     }
 }

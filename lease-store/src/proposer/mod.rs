@@ -224,8 +224,7 @@ impl<R: Rt> Proposer<R> {
                 Route::Nowhere => false,
             };
             if sends && !state.waiting.is_empty() {
-                let first = state.waiting.len().min(BATCH_COMMANDS_MAX);
-                let batch = Batch::fill(&orphans, state.waiting.drain(..first), &mut inbox);
+                let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
                 under_way.extend(self.send(batch, route).await);
                 continue;
             }
@@ -236,13 +235,13 @@ impl<R: Rt> Proposer<R> {
                 Some(done) = under_way.next() => self.on_done(done, &mut state),
                 changed = self.role.changed() => if changed.is_err() { break },
                 () = orphans_ready::<R>(&orphans), if sends => {
-                    let batch = Batch::fill(&orphans, None, &mut inbox);
+                    let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
                     under_way.extend(self.send(batch, route).await);
                 }
                 ask = inbox.recv(), if takes => match ask {
                     None => break,
                     Some(ask) if sends => {
-                        let batch = Batch::fill(&orphans, Some(ask), &mut inbox);
+                        let batch = Batch::fill(&orphans, Some(ask), &mut state.waiting, &mut inbox);
                         under_way.extend(self.send(batch, route).await);
                     }
                     Some(ask) => self.put_aside(ask, &mut state),
