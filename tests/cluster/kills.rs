@@ -28,7 +28,7 @@ fn clients() -> u32 {
 #[test]
 fn a_leader_killed_under_load_loses_nothing_and_another_one_grants_soon() {
     let mut trio = Trio::form(NODES);
-    let mut load = Load::start(trio.addresses(), clients(), PATIENCE);
+    let mut load = Load::start(trio.addresses(), clients(), &[PATIENCE]);
     let mut killed_at = Vec::new();
     for _ in 0..number("LEASE_TEST_KILLS", KILLS) {
         load.mark();
@@ -96,7 +96,7 @@ fn expect_coverage(records: &[Record]) {
 #[test]
 fn after_a_power_cut_of_all_three_everything_acknowledged_is_there() {
     let mut trio = Trio::form(NODES);
-    let mut load = Load::start(trio.addresses(), clients(), PATIENCE);
+    let mut load = Load::start(trio.addresses(), clients(), &[PATIENCE]);
     for _ in 0..2 {
         load.mark();
         load.wait_for_grants(150);

@@ -34,8 +34,6 @@ pub(crate) struct Load {
 
 struct Shared {
     addresses: Vec<SocketAddr>,
-    /// How long a client waits for an answer before it asks another node.
-    patience: Duration,
     state: Mutex<State>,
     granted: Condvar,
     stopped: Condvar,
@@ -50,19 +48,22 @@ struct State {
 }
 
 impl Load {
-    pub(crate) fn start(addresses: Vec<SocketAddr>, clients: u32, patience: Duration) -> Self {
+    /// `patience` is how long a client waits for an answer before it asks another node; it is given to one after the
+    /// other, again and again.
+    pub(crate) fn start(addresses: Vec<SocketAddr>, clients: u32, patience: &[Duration]) -> Self {
         let seed = Random::seed(20_261_130);
         let history = Arc::new(History::new());
         let shared = Arc::new(Shared {
             addresses,
-            patience,
             state: Mutex::default(),
             granted: Condvar::new(),
             stopped: Condvar::new(),
         });
-        let threads = (1..=clients).map(|process| {
+        let patience = patience.iter().copied().cycle();
+        let threads = (1..=clients).zip(patience).map(|(process, patience)| {
             let worker = Worker {
                 process,
+                patience,
                 at: usize::try_from(process).unwrap_or_default(),
                 random: Random::new(seed ^ u64::from(process)),
                 history: Arc::clone(&history),
@@ -86,6 +87,11 @@ impl Load {
         state.grants = 0;
         state.marked_at = self.history.now();
         state.marked_at
+    }
+
+    /// How many grants there are that were asked for after the mark.
+    pub(crate) fn grants(&self) -> u64 {
+        self.shared.lock().grants
     }
 
     /// Waits for so many grants that were asked for after the mark.
@@ -191,6 +197,7 @@ impl Shared {
 
 struct Worker {
     process: u32,
+    patience: Duration,
     /// The node that is asked, or was asked last.
     at: usize,
     random: Random,
@@ -250,10 +257,7 @@ impl Worker {
         let addresses = &self.shared.addresses;
         let address = addresses.iter().cycle().nth(self.at % addresses.len());
         let client = Client::try_connect(*address.unwrap())?;
-        client
-            .socket()
-            .set_read_timeout(Some(self.shared.patience))
-            .unwrap();
+        client.socket().set_read_timeout(Some(self.patience)).unwrap();
         Ok(client)
     }
 
