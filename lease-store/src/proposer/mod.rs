@@ -47,6 +47,9 @@ const ENTRIES_IN_FLIGHT_MAX: usize = 2;
 const BATCHES_FORWARDED_MAX: usize = 8;
 /// How long until a leader that was not there is called again. A new one may be known before.
 const FORWARD_AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// How long until a leadership that Raft did not serve is tried again. It may stand all the same: Raft refuses proposals
+/// while it has not heard from a quorum lately, and takes them once it has.
+const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long a command that undoes something waits after it was hindered.
 const UNDO_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long a caller waits for a leader to be known: an election takes about as long.
@@ -94,8 +97,8 @@ enum Route<I> {
 struct State<I> {
     /// Callers that wait for a leader, oldest first.
     waiting: VecDeque<Ask<I>>,
-    /// A leadership of this node that Raft has said is over.
-    over: Option<LeadershipId>,
+    /// A leadership of this node that Raft did not serve, and until when it is left alone: its end is seen late.
+    refused: Option<(LeadershipId, I)>,
     /// No forwarding before: the leader that is known was not there.
     not_before: Option<I>,
 }
@@ -104,7 +107,8 @@ impl<I: Instant> State<I> {
     /// When something is to be done although nothing happens.
     fn wakes_at(&self) -> Option<I> {
         let overdue = self.waiting.front().map(|ask| ask.asked_at + LEADER_WITHIN);
-        overdue.into_iter().chain(self.not_before).min()
+        let again = self.refused.map(|(_, until)| until);
+        overdue.into_iter().chain(self.not_before).chain(again).min()
     }
 }
 
@@ -212,7 +216,7 @@ impl<R: Rt> Proposer<R> {
         let mut under_way = UnderWay::new();
         let mut state = State {
             waiting: VecDeque::new(),
-            over: None,
+            refused: None,
             not_before: None,
         };
         let orphans = Arc::clone(&self.orphans);
@@ -254,16 +258,19 @@ impl<R: Rt> Proposer<R> {
         }
     }
 
-    /// To the current leadership of this node, unless it failed, or Raft has said already that it is over; else to the
-    /// leader that is known.
+    /// To the current leadership of this node, unless it failed, or Raft has just refused it; else to the leader that is
+    /// known.
     fn route(&mut self, state: &mut State<R::Instant>) -> Route<R::Instant> {
         let role = *self.role.borrow_and_update();
         if state.not_before.is_some_and(|at| R::now() >= at) {
             state.not_before = None;
         }
+        if state.refused.is_some_and(|(_, until)| R::now() >= until) {
+            state.refused = None;
+        }
         match role {
             _ if self.node.failure().is_some() => Route::Nowhere,
-            Role::Leading(leading) if state.over == Some(leading.id) => Route::Nowhere,
+            Role::Leading(leading) if state.refused.is_some_and(|(id, _)| id == leading.id) => Route::Nowhere,
             Role::Following { .. } if state.not_before.is_some() => Route::Nowhere,
             Role::Leading(leading) => Route::Here(leading),
             Role::Following { leader: Some(leader) } => Route::To(leader),
@@ -329,7 +336,7 @@ impl<R: Rt> Proposer<R> {
                         reason: Refusal::TooLong { .. }
                     }
                 ) {
-                    state.over = Some(id);
+                    state.refused = Some((id, R::now() + PROPOSE_AGAIN_AFTER));
                 }
                 let told = self.store_error(&error);
                 for whose in whose {
