@@ -8,6 +8,10 @@ use benches::claims::Claims;
 use benches::scratch::Scratch;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Time of one sample.
 const SAMPLE: Duration = Duration::from_millis(300);
 

@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use benches::Error;
-use benches::population::{BATCH, Entry, LEASES, Population};
+use benches::population::{BATCH, Entry, LEASES, Population, Ttls};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn entries(criterion: &mut Criterion) {
-    let mut population = Population::of(LEASES).unwrap_or_else(refused);
+    let mut population = Population::of(LEASES, Ttls::Mixed).unwrap_or_else(refused);
     let mut group = criterion.benchmark_group("machine_1m");
     group
         .throughput(Throughput::Elements(BATCH as u64))

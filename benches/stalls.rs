@@ -14,6 +14,10 @@ use benches::scratch::Scratch;
 use benches::stalls::{Stall, expiry, snapshot};
 use benches::{host, progress};
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Event = (&'static str, fn(&Embedded, u64) -> Result<Stall, Error>);
 
 const EVENTS: [Event; 2] = [
@@ -31,7 +35,7 @@ fn main() -> Result<(), Error> {
     let scratch = Scratch::below(&below)?;
     println!("{}; files on {}\n", host::describe(), scratch.file_system());
     println!(
-        "| | runtime | longest | p99.9 | median | acquires | it lasted |\n|---|---|---|---|---|---|---|"
+        "| | runtime | longest | p99.9 | median | acquires | it lasted | threads waited for a core |\n|---|---|---|---|---|---|---|---|"
     );
     for flavour in Flavour::BOTH {
         for (what, event) in EVENTS {
@@ -58,15 +62,17 @@ fn print(
     embedded: Embedded,
     event: fn(&Embedded, u64) -> Result<Stall, Error>,
 ) -> Result<(), Error> {
-    let Stall { acquires, lasted } = event(&embedded, LEASES)?;
+    let stall = event(&embedded, LEASES)?;
+    let acquires = &stall.acquires;
     println!(
-        "| {what}, {place} | {} | {:.1} ms | {:.2} ms | {:.3} ms | {} | {:.1} s |",
+        "| {what}, {place} | {} | {:.1} ms | {:.2} ms | {:.3} ms | {} | {:.1} s | {:.0} % |",
         flavour.name(),
         millis(acquires.max()),
         millis(acquires.exceeded_by_one_in(1_000)),
         millis(acquires.median()),
         acquires.len(),
-        lasted.as_secs_f64(),
+        stall.lasted.as_secs_f64(),
+        stall.disturbance() * 100.0,
     );
     embedded.stop()
 }

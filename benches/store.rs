@@ -8,6 +8,10 @@ use benches::embedded::{Embedded, Flavour};
 use benches::scratch::Scratch;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Callers at once.
 const CALLERS: u32 = 256;
 /// Time of one sample of many callers.

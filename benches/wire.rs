@@ -12,6 +12,10 @@ use lease_core::wire::{
 };
 use lease_core::{FenceToken, Ttl};
 
+/// As in the server.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Requests in one read: what a pipelining client sends at once.
 const PIPELINED: u64 = 64;
 

@@ -1,6 +1,7 @@
 //! The machine that a run was made on, in words.
 
 use std::fs;
+use std::time::Duration;
 
 /// The processor, its number of cores, the kernel, and the load of the last minute.
 #[must_use]
@@ -29,6 +30,20 @@ pub fn resident_bytes() -> u64 {
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kibibytes = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kibibytes.unwrap_or(0).saturating_mul(1_024)
+}
+
+/// How long the threads of this process, together, were ready to run while no core was free for them: what others on
+/// the machine, and more threads than cores, took from it. Zero where the kernel does not tell.
+#[must_use]
+pub fn waited_for_a_core() -> Duration {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else {
+        return Duration::ZERO;
+    };
+    let waited = threads.filter_map(|thread| {
+        let times = fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        times.split(' ').nth(1)?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(waited.sum())
 }
 
 fn processor() -> String {

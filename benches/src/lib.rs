@@ -8,6 +8,7 @@ pub mod budget;
 pub mod claims;
 pub mod embedded;
 pub mod host;
+pub mod machine_times;
 pub mod options;
 pub mod population;
 pub mod progress;

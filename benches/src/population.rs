@@ -16,7 +16,7 @@ pub const LEASES: u64 = 1_000_000;
 pub const BATCH: usize = 128;
 /// Leases last this long at the least, in milliseconds of cluster time: none ends while it is measured.
 const TTL_MS_MIN: u64 = 600_000;
-/// And up to this much longer, so that deadlines fall anywhere among those that stand.
+/// How much longer they last at the most where their lengths differ.
 const TTL_MS_SPREAD: u64 = 600_000;
 
 /// The name of lease `n`, 24 bytes long.
@@ -33,6 +33,16 @@ pub fn name(n: u64) -> Result<LeaseName, Error> {
 /// None for numbers below 10^17.
 pub fn owner(n: u64) -> Result<OwnerId, Error> {
     Ok(OwnerId::new(format!("worker-{n:017}"))?)
+}
+
+/// How long the leases of a population last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ttls {
+    /// All equally long, as those of one service: a new deadline is the last one.
+    Equal,
+    /// Of any length, as those of many services: a new deadline falls anywhere among those that stand, which costs the
+    /// order of deadlines the most.
+    Mixed,
 }
 
 /// A lease that lives.
@@ -58,6 +68,7 @@ pub struct Population {
     live: Vec<Live>,
     next: u64,
     at: Timestamp,
+    ttls: Ttls,
     random: Random,
 }
 
@@ -66,12 +77,13 @@ impl Population {
     ///
     /// # Errors
     /// The machine refuses, which would be a bug.
-    pub fn new() -> Result<Self, Error> {
+    pub fn new(ttls: Ttls) -> Result<Self, Error> {
         let mut population = Self {
             machine: LeaseMachine::new(),
             live: Vec::new(),
             next: 0,
             at: Timestamp::ZERO,
+            ttls,
             random: Random(1),
         };
         population.apply(&[Command::RaiseTokenFloor { floor: 1 << 40 }])?;
@@ -82,8 +94,8 @@ impl Population {
     ///
     /// # Errors
     /// As [`Population::new`].
-    pub fn of(leases: u64) -> Result<Self, Error> {
-        let mut population = Self::new()?;
+    pub fn of(leases: u64, ttls: Ttls) -> Result<Self, Error> {
+        let mut population = Self::new(ttls)?;
         population.grow_to(leases)?;
         Ok(population)
     }
@@ -221,7 +233,11 @@ impl Population {
     }
 
     fn ttl(&mut self) -> Result<Ttl, Error> {
-        Ok(Ttl::from_millis(TTL_MS_MIN + self.random.next() % TTL_MS_SPREAD)?)
+        let longer = match self.ttls {
+            Ttls::Equal => 0,
+            Ttls::Mixed => self.random.next() % TTL_MS_SPREAD,
+        };
+        Ok(Ttl::from_millis(TTL_MS_MIN + longer)?)
     }
 }
 
@@ -267,7 +283,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_entry_is_answered_as_measured() {
-        let mut population = Population::of(1_024).unwrap();
+        let mut population = Population::of(1_024, Ttls::Mixed).unwrap();
         population.renew().unwrap();
         population.contend().unwrap();
         population.release().unwrap();

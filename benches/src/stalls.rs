@@ -12,11 +12,11 @@ use lease_core::{Metadata, Ttl};
 use lease_store::LeaseStore;
 use tokio::task::JoinSet;
 
-use crate::Error;
 use crate::embedded::{Caller, Embedded, acquire, plain_acquire};
 use crate::population::{name, owner};
 use crate::samples::Samples;
 use crate::stopwatch::Stopwatch;
+use crate::{Error, host};
 
 /// Callers that fill a store.
 const FILLERS: u64 = 256;
@@ -38,6 +38,16 @@ pub struct Stall {
     pub acquires: Samples,
     /// How long the event lasted.
     pub lasted: Duration,
+    /// How long threads of this process waited for a core meanwhile.
+    pub waited_for_a_core: Duration,
+}
+
+impl Stall {
+    /// The part of the time for which a thread waited for a core: how far others on the machine disturbed the round.
+    #[must_use]
+    pub fn disturbance(&self) -> f64 {
+        self.waited_for_a_core.as_secs_f64() / self.lasted.as_secs_f64().max(f64::EPSILON)
+    }
 }
 
 /// `leases` end at the same moment: within some milliseconds of one second.
@@ -75,6 +85,7 @@ async fn probe_the_end(
 ) -> Result<Stall, Error> {
     let mut probe = Caller::new(store.clone(), 0)?;
     let mut acquires = Samples::default();
+    let waited = host::waited_for_a_core();
     let mut over = None;
     while over.is_none_or(|over| clock.elapsed() < over + MARGIN) {
         let begun = clock.elapsed();
@@ -87,8 +98,11 @@ async fn probe_the_end(
         }
         give_up_after(clock)?;
     }
-    let lasted = over.unwrap_or_default().saturating_sub(end);
-    Ok(Stall { acquires, lasted })
+    Ok(Stall {
+        acquires,
+        lasted: over.unwrap_or_default().saturating_sub(end),
+        waited_for_a_core: host::waited_for_a_core().saturating_sub(waited),
+    })
 }
 
 /// A snapshot is built while `leases` live.
@@ -116,6 +130,7 @@ pub fn snapshot(embedded: &Embedded, leases: u64) -> Result<Stall, Error> {
         }
         let mut probe = Caller::new(store.clone(), 0)?;
         let mut acquires = Samples::default();
+        let waited = host::waited_for_a_core();
         let clock = Stopwatch::start();
         let mut over = None;
         while over.is_none_or(|over| clock.elapsed() < over + MARGIN) {
@@ -125,12 +140,16 @@ pub fn snapshot(embedded: &Embedded, leases: u64) -> Result<Stall, Error> {
             }
             give_up_after(clock)?;
         }
+        let waited_for_a_core = host::waited_for_a_core().saturating_sub(waited);
         stop.store(true, Ordering::Relaxed);
         while let Some(ended) = writers.join_next().await {
             ended??;
         }
-        let lasted = over.unwrap_or_default();
-        Ok(Stall { acquires, lasted })
+        Ok(Stall {
+            acquires,
+            lasted: over.unwrap_or_default(),
+            waited_for_a_core,
+        })
     })
 }
 
