@@ -22,6 +22,8 @@ pub(super) struct Ask<I> {
     pub(super) command: EncodedCommand,
     pub(super) if_undelivered: IfUndelivered,
     pub(super) origin: Origin,
+    /// Its place among all that was asked here.
+    pub(super) sequence: u64,
     pub(super) asked_at: I,
     pub(super) reply: ReplyTo,
 }
@@ -116,18 +118,19 @@ mod tests {
     type Answers = Vec<oneshot::Receiver<Result<Outcome, StoreError>>>;
 
     fn asks(count: usize, command: &EncodedCommand) -> (VecDeque<Ask<Instant>>, Answers) {
-        let ask = |_| {
+        let ask = |sequence| {
             let (reply, answer) = oneshot::channel();
             let ask = Ask {
                 command: command.clone(),
                 if_undelivered: IfUndelivered::Keep,
                 origin: Origin::Here,
+                sequence,
                 asked_at: Tokio::now() + Duration::ZERO,
                 reply,
             };
             (ask, answer)
         };
-        (0..count).map(ask).unzip()
+        (0..count as u64).map(ask).unzip()
     }
 
     fn orphans(count: u64) -> Orphans {

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -43,8 +44,9 @@ pub(crate) use self::batch::Origin;
 const MAILBOX_DEPTH: usize = 2 * BATCH_COMMANDS_MAX;
 /// Entries in flight: while one is written, the next is filled. More were measured to be slower.
 const ENTRIES_IN_FLIGHT_MAX: usize = 2;
-/// Batches on their way to the leader: a round trip is longer than a write.
-const BATCHES_FORWARDED_MAX: usize = 8;
+/// Batches on their way to the leader: one, since two could overtake each other, and the changes of one connection take
+/// effect in their order.
+const BATCHES_FORWARDED_MAX: usize = 1;
 /// How long until a leader that was not there is called again. A new one may be known before.
 const FORWARD_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long until a leadership that Raft did not serve is tried again. It may stand all the same: Raft refuses proposals
@@ -63,6 +65,8 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(2_000);
 pub(crate) struct ProposerHandle<I> {
     mailbox: mpsc::Sender<Ask<I>>,
     orphans: Arc<Orphans>,
+    /// Counts what was asked: whatever is tried again keeps its place among the others.
+    asked: Arc<AtomicU64>,
 }
 
 /// A batch that has its outcomes, or will not have them.
@@ -99,6 +103,8 @@ struct State<I> {
     waiting: VecDeque<Ask<I>>,
     /// A leadership of this node that Raft did not serve, and until when it is left alone: its end is seen late.
     refused: Option<(LeadershipId, I)>,
+    /// Where the batches under way went. Another way is taken only once they are back: what they bring back comes first.
+    target: Option<Target>,
     /// No forwarding before: the leader that is known was not there.
     not_before: Option<I>,
 }
@@ -109,6 +115,23 @@ impl<I: Instant> State<I> {
         let overdue = self.waiting.front().map(|ask| ask.asked_at + LEADER_WITHIN);
         let again = self.refused.map(|(_, until)| until);
         overdue.into_iter().chain(self.not_before).chain(again).min()
+    }
+}
+
+/// Where a batch went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    Here(LeadershipId),
+    To(u64),
+}
+
+impl<I> Route<I> {
+    const fn target(&self) -> Option<Target> {
+        match self {
+            Self::Here(leading) => Some(Target::Here(leading.id)),
+            Self::To(leader) => Some(Target::To(*leader)),
+            Self::Nowhere => None,
+        }
     }
 }
 
@@ -167,6 +190,7 @@ impl<I: Instant> ProposerHandle<I> {
             command,
             if_undelivered,
             origin,
+            sequence: self.asked.fetch_add(1, Ordering::Relaxed),
             asked_at: R::now(),
             reply,
         };
@@ -181,6 +205,7 @@ impl<I> Clone for ProposerHandle<I> {
         Self {
             mailbox: self.mailbox.clone(),
             orphans: Arc::clone(&self.orphans),
+            asked: Arc::clone(&self.asked),
         }
     }
 }
@@ -208,6 +233,7 @@ impl<R: Rt> Proposer<R> {
         let handle = ProposerHandle {
             mailbox,
             orphans: Arc::clone(&self.orphans),
+            asked: Arc::default(),
         };
         (handle, self.run(inbox))
     }
@@ -217,16 +243,22 @@ impl<R: Rt> Proposer<R> {
         let mut state = State {
             waiting: VecDeque::new(),
             refused: None,
+            target: None,
             not_before: None,
         };
         let orphans = Arc::clone(&self.orphans);
         loop {
             let route = self.route(&mut state);
-            let sends = match route {
-                Route::Here(_) => under_way.len() < ENTRIES_IN_FLIGHT_MAX,
-                Route::To(_) => under_way.len() < BATCHES_FORWARDED_MAX,
-                Route::Nowhere => false,
-            };
+            let same_way = under_way.is_empty() || state.target == route.target();
+            let sends = same_way
+                && match route {
+                    Route::Here(_) => under_way.len() < ENTRIES_IN_FLIGHT_MAX,
+                    Route::To(_) => under_way.len() < BATCHES_FORWARDED_MAX,
+                    Route::Nowhere => false,
+                };
+            if sends {
+                state.target = route.target();
+            }
             if sends && !state.waiting.is_empty() {
                 let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
                 under_way.extend(self.send(batch, route).await);
@@ -375,7 +407,10 @@ impl<R: Rt> Proposer<R> {
         if late || ask.origin == Origin::Peer || self.node.failure().is_some() {
             self.refuse(ask);
         } else {
-            state.waiting.push_back(ask);
+            let place = state
+                .waiting
+                .partition_point(|other| other.sequence < ask.sequence);
+            state.waiting.insert(place, ask);
         }
     }
 

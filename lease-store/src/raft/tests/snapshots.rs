@@ -201,7 +201,7 @@ mod slow {
 
 #[tokio::test]
 async fn entries_go_on_being_applied_while_a_snapshot_is_written() {
-    let (go_on, wait) = mpsc::sync_channel(1);
+    let (go_on, wait) = mpsc::sync_channel(16);
     let machine = slow::Slow(std::sync::Arc::new(std::sync::Mutex::new(wait)));
     let node = RaftNode::<crate::runtime::Tokio, _>::start(config(Storage::Memory), machine)
         .await
