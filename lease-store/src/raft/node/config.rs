@@ -12,6 +12,10 @@ use super::super::types::Member;
 /// Some half a million commands, which a restart replays in about a second.
 const SNAPSHOT_AFTER_BYTES_DEFAULT: u64 = 64 * 1_024 * 1_024;
 
+/// Nobody else needs them; a few, since none at all is a path that Raft takes nowhere else. Their number bounds what
+/// stays on disk: an entry with the largest values has some megabytes.
+const ENTRIES_KEPT_ALONE: u64 = 16;
+
 /// Some seconds of a busy cluster, so that a node that restarts finds its entries and needs no whole snapshot.
 const ENTRIES_KEPT_FOR_OTHERS: u64 = 20_000;
 
@@ -96,7 +100,7 @@ impl NodeConfig {
             storage,
             formation: Formation::Alone,
             timings: Timings::default(),
-            entries_kept: 1_024,
+            entries_kept: ENTRIES_KEPT_ALONE,
             snapshot_after_bytes: SNAPSHOT_AFTER_BYTES_DEFAULT,
         }
     }
@@ -116,7 +120,8 @@ pub(super) fn raft_config(config: &NodeConfig) -> Result<Arc<openraft::Config>, 
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: config.entries_kept,
         replication_lag_threshold: 20_000,
-        purge_batch_size: 1_024,
+        // One purge for a snapshot, not one for each entry; and no more left over than is kept on purpose.
+        purge_batch_size: config.entries_kept.clamp(1, 1_024),
         max_payload_entries: 1_024,
         // For a whole snapshot, over any network.
         install_snapshot_timeout: 60_000,
