@@ -13,7 +13,7 @@ const UNFINISHED_WORDS: [&str; 2] = ["FIXME", "XXX"];
 const UNFINISHED_MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
 /// Where one machine keeps its files.
-const MACHINE_PATHS: [&str; 5] = ["/home/", "/root/", "/Users/", "/work/", "C:\\"];
+const MACHINE_PATHS: [&str; 4] = ["/home/", "/root/", "/Users/", "C:\\"];
 
 /// Channels that grow with what their sender does.
 const UNBOUNDED: [&str; 4] = [
@@ -34,7 +34,7 @@ fn words_in(files: &[TextFile], words: &[&str]) -> Vec<Finding> {
     .collect()
 }
 
-/// Whether `word` is in `line` and not the tail of a longer one: `/work/` is not in `a/work/`, nor `XXX` in `xXXX`.
+/// Whether `word` is in `line` and not the tail of a longer one: `/home/` is not in `a/home/`, nor `XXX` in `xXXX`.
 fn stands_alone(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let before = line.get(..at).and_then(|head| head.chars().next_back());
@@ -147,7 +147,7 @@ mod samples {
     #[test]
     fn a_path_of_one_machine_is_caught_and_a_relative_one_is_not() {
         let caught = |line: &str| !words_in(&text(line), &MACHINE_PATHS).is_empty();
-        assert!(caught("cd /home/ada/store") && caught("see `/work/main/README.md`"));
-        assert!(!caught("cd ./work/a") && !caught("target/work/x") && !caught("$HOME/x"));
+        assert!(caught("cd /home/ada/store") && caught("see `/root/store/README.md`"));
+        assert!(!caught("cd ./home/a") && !caught("target/home/x") && !caught("$HOME/x"));
     }
 }
