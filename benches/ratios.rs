@@ -195,7 +195,7 @@ impl Run {
             println!("A quick run: {leases} leases in place of 1,000,000.\n");
         }
         println!(
-            "| | longest | p99.9 | median | acquires | it lasted | threads waited for a core |\n|---|---|---|---|---|---|---|"
+            "| | longest | p99.9 | median | acquires | it lasted | kept from running |\n|---|---|---|---|---|---|---|"
         );
         let events: [(&str, Event, Place, Figure); 4] = [
             (
@@ -248,9 +248,7 @@ impl Run {
                 findings.note(figure, millis(stall.acquires.max()));
             }
         }
-        println!(
-            "\nThe budget is held to the calmest round of each: the one whose threads waited least for a core."
-        );
+        println!("\nThe budget is held to the calmest round of each: the one that others disturbed least.");
         println!();
         Ok(())
     }

@@ -35,7 +35,7 @@ fn main() -> Result<(), Error> {
     let scratch = Scratch::below(&below)?;
     println!("{}; files on {}\n", host::describe(), scratch.file_system());
     println!(
-        "| | runtime | longest | p99.9 | median | acquires | it lasted | threads waited for a core |\n|---|---|---|---|---|---|---|---|"
+        "| | runtime | longest | p99.9 | median | acquires | it lasted | kept from running |\n|---|---|---|---|---|---|---|---|"
     );
     for flavour in Flavour::BOTH {
         for (what, event) in EVENTS {

@@ -32,10 +32,15 @@ pub fn resident_bytes() -> u64 {
     kibibytes.unwrap_or(0).saturating_mul(1_024)
 }
 
-/// How long the threads of this process, together, were ready to run while no core was free for them: what others on
-/// the machine, and more threads than cores, took from it. Zero where the kernel does not tell.
+/// How long others kept this process from running, so far: the time for which its threads, together, were ready and no core
+/// was free for them (more threads of ours than cores count too), and what the hypervisor took from the whole machine.
+/// Zero where the kernel does not tell.
 #[must_use]
-pub fn waited_for_a_core() -> Duration {
+pub fn kept_from_running() -> Duration {
+    waited_for_a_core() + stolen()
+}
+
+fn waited_for_a_core() -> Duration {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return Duration::ZERO;
     };
@@ -44,6 +49,16 @@ pub fn waited_for_a_core() -> Duration {
         times.split(' ').nth(1)?.parse::<u64>().ok()
     });
     Duration::from_nanos(waited.sum())
+}
+
+/// The eighth number of the first line, in hundredths of a second.
+fn stolen() -> Duration {
+    let stat = read("/proc/stat");
+    let hundredths = stat
+        .split_whitespace()
+        .nth(8)
+        .and_then(|text| text.parse::<u64>().ok());
+    Duration::from_millis(hundredths.unwrap_or(0).saturating_mul(10))
 }
 
 fn processor() -> String {

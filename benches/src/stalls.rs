@@ -38,15 +38,18 @@ pub struct Stall {
     pub acquires: Samples,
     /// How long the event lasted.
     pub lasted: Duration,
-    /// How long threads of this process waited for a core meanwhile.
-    pub waited_for_a_core: Duration,
+    /// How long others kept us from running in the time in which these acquires were made.
+    pub kept_from_running: Duration,
+    /// That time.
+    pub watched: Duration,
 }
 
 impl Stall {
-    /// The part of the time for which a thread waited for a core: how far others on the machine disturbed the round.
+    /// How far others on the machine disturbed the round: the part of its time for which a thread of ours was kept from
+    /// running. Above 1 if several were at once.
     #[must_use]
     pub fn disturbance(&self) -> f64 {
-        self.waited_for_a_core.as_secs_f64() / self.lasted.as_secs_f64().max(f64::EPSILON)
+        self.kept_from_running.as_secs_f64() / self.watched.as_secs_f64().max(f64::EPSILON)
     }
 }
 
@@ -85,14 +88,13 @@ async fn probe_the_end(
 ) -> Result<Stall, Error> {
     let mut probe = Caller::new(store.clone(), 0)?;
     let mut acquires = Samples::default();
-    let waited = host::waited_for_a_core();
+    while clock.elapsed() + MARGIN < end {
+        probe.round().await?;
+    }
+    let (kept, watched) = (host::kept_from_running(), Stopwatch::start());
     let mut over = None;
     while over.is_none_or(|over| clock.elapsed() < over + MARGIN) {
-        let begun = clock.elapsed();
-        let (acquire, _) = probe.round().await?;
-        if begun + MARGIN >= end {
-            acquires.push(acquire);
-        }
+        acquires.push(probe.round().await?.0);
         if over.is_none() && store.stats().leases <= stay {
             over = Some(clock.elapsed());
         }
@@ -101,7 +103,8 @@ async fn probe_the_end(
     Ok(Stall {
         acquires,
         lasted: over.unwrap_or_default().saturating_sub(end),
-        waited_for_a_core: host::waited_for_a_core().saturating_sub(waited),
+        kept_from_running: host::kept_from_running().saturating_sub(kept),
+        watched: watched.elapsed(),
     })
 }
 
@@ -130,7 +133,7 @@ pub fn snapshot(embedded: &Embedded, leases: u64) -> Result<Stall, Error> {
         }
         let mut probe = Caller::new(store.clone(), 0)?;
         let mut acquires = Samples::default();
-        let waited = host::waited_for_a_core();
+        let kept = host::kept_from_running();
         let clock = Stopwatch::start();
         let mut over = None;
         while over.is_none_or(|over| clock.elapsed() < over + MARGIN) {
@@ -140,7 +143,8 @@ pub fn snapshot(embedded: &Embedded, leases: u64) -> Result<Stall, Error> {
             }
             give_up_after(clock)?;
         }
-        let waited_for_a_core = host::waited_for_a_core().saturating_sub(waited);
+        let kept_from_running = host::kept_from_running().saturating_sub(kept);
+        let watched = clock.elapsed();
         stop.store(true, Ordering::Relaxed);
         while let Some(ended) = writers.join_next().await {
             ended??;
@@ -148,7 +152,8 @@ pub fn snapshot(embedded: &Embedded, leases: u64) -> Result<Stall, Error> {
         Ok(Stall {
             acquires,
             lasted: over.unwrap_or_default(),
-            waited_for_a_core,
+            kept_from_running,
+            watched,
         })
     })
 }
