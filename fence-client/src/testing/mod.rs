@@ -18,6 +18,7 @@
 //! # }
 //! ```
 
+pub mod decisions;
 mod faults;
 mod manual_clock;
 mod transport;

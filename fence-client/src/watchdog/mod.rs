@@ -32,9 +32,10 @@ use crate::hold::{Extended, Hold};
 use crate::random::jitter;
 use crate::tasks;
 use batch::{Answers, Batch, Renewed};
-use decide::Roster;
 
-pub(crate) use decide::{HoldId, Standing};
+#[cfg(any(test, feature = "test-util"))]
+pub(crate) use decide::Decision;
+pub(crate) use decide::{HoldId, Roster, Standing};
 pub(crate) use window::{Caution, Window};
 
 /// Acquires and releases on their way: the watchdog never waits on anything, so they pass at once.
