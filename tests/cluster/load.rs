@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lease_core::wire::{AcquireReply, GetReply, ReleaseReply, RenewReply, Reply};
 use tests::Client;
-use tests::clock::{Deadline, SOON};
+use tests::clock::{Deadline, SOON, Stopwatch};
 use tests::history::{History, Micros, Op, Outcome, Record, check};
 use tests::random::Random;
 use tests::resp::Gone;
@@ -28,6 +28,7 @@ const READER: u32 = 0;
 /// The clients, and what they saw.
 pub(crate) struct Load {
     pub(crate) history: Arc<History>,
+    pub(crate) clock: Stopwatch,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -53,6 +54,7 @@ impl Load {
     pub(crate) fn start(addresses: Vec<SocketAddr>, clients: u32, patience: &[Duration]) -> Self {
         let seed = Random::seed(20_261_130);
         let history = Arc::new(History::new());
+        let clock = Stopwatch::start();
         let shared = Arc::new(Shared {
             addresses,
             state: Mutex::default(),
@@ -67,6 +69,7 @@ impl Load {
                 at: usize::try_from(process).unwrap_or_default(),
                 random: Random::new(seed ^ u64::from(process)),
                 history: Arc::clone(&history),
+                clock,
                 shared: Arc::clone(&shared),
                 client: None,
                 held: BTreeMap::new(),
@@ -77,6 +80,7 @@ impl Load {
         Self {
             threads: threads.collect(),
             history,
+            clock,
             shared,
         }
     }
@@ -85,7 +89,7 @@ impl Load {
     pub(crate) fn mark(&self) -> Micros {
         let mut state = self.shared.lock();
         state.grants = 0;
-        state.marked_at = self.history.now();
+        state.marked_at = self.clock.micros();
         state.marked_at
     }
 
@@ -143,7 +147,7 @@ impl Load {
     }
 
     fn read(&self, client: &mut Client, resource: &str) {
-        let call = self.history.now();
+        let call = self.clock.micros();
         let reply = client.call_args(&["LEASE.GET", resource]);
         let seen = GetReply::from_reply(reply).unwrap().lease;
         self.history.add(Record {
@@ -152,7 +156,7 @@ impl Load {
             resource: resource.to_owned(),
             request_id: None,
             call,
-            returned: Some(self.history.now()),
+            returned: Some(self.clock.micros()),
             outcome: Outcome::Ok,
             token: seen.map(|lease| lease.token.get()),
             ttl_ms: None,
@@ -202,6 +206,7 @@ struct Worker {
     at: usize,
     random: Random,
     history: Arc<History>,
+    clock: Stopwatch,
     shared: Arc<Shared>,
     client: Option<Client>,
     /// What it holds, and under which token.
@@ -269,13 +274,13 @@ impl Worker {
             let mut record = template.clone();
             let mut called = None;
             let answer = self.connected().and_then(|mut client| {
-                called = Some(self.history.now());
+                called = Some(self.clock.micros());
                 Ok((client.try_call(args)?, client))
             });
             record.call = called.unwrap_or_default();
             match answer {
                 Ok((reply, client)) if !has_no_outcome(&reply) => {
-                    record.returned = Some(self.history.now());
+                    record.returned = Some(self.clock.micros());
                     self.client = Some(client);
                     let read = read(reply, &mut record);
                     self.history.add(record);
@@ -299,6 +304,7 @@ impl Worker {
         let request = format!("{owner}-{}", self.next_request);
         let template = Record {
             request_id: Some(request.clone()),
+            ttl_ms: Some(self.ttl_ms()),
             ..self.record(Op::Acquire, resource.to_owned())
         };
         let ttl = self.ttl_ms().to_string();
@@ -323,7 +329,7 @@ impl Worker {
                 }
                 AcquireReply::Ended { token, .. } => {
                     // A lost answer granted it, and it ended before it was asked for again.
-                    record.outcome = Outcome::Fail;
+                    record.outcome = Outcome::Ended;
                     record.token = token.map(lease_core::FenceToken::get);
                     None
                 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lease_core::wire::{RenewReply, Reply};
 use tests::Client;
 use tests::clock::{now, wait_until};
-use tests::history::{History, Op, Outcome, Record};
+use tests::history::{Op, Outcome, Record};
 use tests::resp::Gone;
 
 use crate::load::{Load, has_no_outcome};
@@ -31,7 +31,7 @@ fn c15_a_leader_that_stood_still_ends_no_lease_that_was_renewed_elsewhere_and_co
     load.mark();
     load.wait_for_grants(60);
     let old = trio.leader();
-    let mut holder = Holder::acquire(&trio, others(old), &load.history);
+    let mut holder = Holder::acquire(&trio, others(old), &load);
 
     trio.pause(old);
     load.mark();
@@ -58,17 +58,17 @@ struct Holder<'a> {
     at: [u64; 2],
     client: Option<Client>,
     token: u64,
-    history: &'a History,
+    load: &'a Load,
     asked_at: Instant,
 }
 
 impl<'a> Holder<'a> {
     const LEASE: &'static str = "held";
 
-    fn acquire(trio: &'a Trio, at: [u64; 2], history: &'a History) -> Self {
+    fn acquire(trio: &'a Trio, at: [u64; 2], load: &'a Load) -> Self {
         let [first, _] = at;
         let mut client = trio.client(first);
-        let (call, asked_at) = (history.now(), now());
+        let (call, asked_at) = (load.clock.micros(), now());
         let ttl_ms = u64::try_from(TTL.as_millis()).unwrap();
         let granted = client.call(&format!("LEASE.ACQUIRE {} me {ttl_ms}", Self::LEASE));
         let token = match &granted {
@@ -78,13 +78,13 @@ impl<'a> Holder<'a> {
             },
             _ => panic!("{granted:?}"),
         };
-        history.add(Record {
+        load.history.add(Record {
             process: 0,
             op: Op::Acquire,
             resource: Self::LEASE.to_owned(),
             request_id: None,
             call,
-            returned: Some(history.now()),
+            returned: Some(load.clock.micros()),
             outcome: Outcome::Ok,
             token: Some(token),
             ttl_ms: Some(ttl_ms),
@@ -94,7 +94,7 @@ impl<'a> Holder<'a> {
             at,
             client: Some(client),
             token,
-            history,
+            load,
             asked_at,
         }
     }
@@ -125,7 +125,7 @@ impl<'a> Holder<'a> {
             op: Op::Renew,
             resource: Self::LEASE.to_owned(),
             request_id: None,
-            call: self.history.now(),
+            call: self.load.clock.micros(),
             returned: None,
             outcome: Outcome::Unknown,
             token: Some(self.token),
@@ -140,13 +140,13 @@ impl<'a> Holder<'a> {
                     "{renewed:?}, {:?} after the last renewal that was confirmed",
                     self.asked_at.elapsed()
                 );
-                record.returned = Some(self.history.now());
+                record.returned = Some(self.load.clock.micros());
                 record.outcome = Outcome::Ok;
                 self.asked_at = asked_at;
                 self.client = Some(client);
             }
             _ => self.at = [next, here],
         }
-        self.history.add(record);
+        self.load.history.add(record);
     }
 }

@@ -38,6 +38,24 @@ impl Deadline {
     }
 }
 
+/// Counts the time of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// One that starts now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self(now())
+    }
+
+    /// Microseconds since its start.
+    #[must_use]
+    pub fn micros(self) -> u64 {
+        u64::try_from(now().duration_since(self.0).as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
 /// Looks again and again until `condition` gives something; panics with `what` if that takes longer than [`SOON`].
 pub fn wait_until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Deadline::after(SOON);

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use lease_core::wire::{AcquireReply, ReleaseReply, RenewReply, Reply};
 use tests::Client;
-use tests::clock::{Deadline, SOON};
+use tests::clock::{Deadline, SOON, Stopwatch};
 use tests::history::{History, Op, Outcome, Record};
 use tests::random::Random;
 use tests::resp::{Gone, encoded};
@@ -28,6 +28,7 @@ pub(super) fn name_of_process(process: u32) -> String {
 /// The clients, and what they saw.
 pub(super) struct Load {
     pub(super) history: Arc<History>,
+    pub(super) clock: Stopwatch,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -49,12 +50,14 @@ struct State {
 impl Load {
     pub(super) fn start(seed: u64) -> Self {
         let history = Arc::new(History::new());
+        let clock = Stopwatch::start();
         let shared = Arc::new(Shared::default());
         let threads = (1..=PROCESSES).map(|process| {
             let worker = Worker {
                 process,
                 random: Random::new(seed ^ u64::from(process)),
                 history: Arc::clone(&history),
+                clock,
                 shared: Arc::clone(&shared),
                 client: None,
                 held: BTreeMap::new(),
@@ -65,6 +68,7 @@ impl Load {
         Self {
             threads: threads.collect(),
             history,
+            clock,
             shared,
         }
     }
@@ -180,6 +184,7 @@ struct Worker {
     process: u32,
     random: Random,
     history: Arc<History>,
+    clock: Stopwatch,
     shared: Arc<Shared>,
     client: Option<Client>,
     /// What it holds, and under which token.
@@ -213,7 +218,7 @@ impl Worker {
             op,
             resource: resource.to_owned(),
             request_id: None,
-            call: self.history.now(),
+            call: self.clock.micros(),
             returned: None,
             outcome: Outcome::Unknown,
             token: None,
@@ -235,11 +240,11 @@ impl Worker {
                 None => self.shared.connect().ok_or(Over)?,
             };
             let mut record = Record {
-                call: self.history.now(),
+                call: self.clock.micros(),
                 ..template.clone()
             };
             let answer = client.try_call(args);
-            let returned = self.history.now();
+            let returned = self.clock.micros();
             let read = match answer {
                 Ok(reply) => {
                     self.client = Some(client);
@@ -358,7 +363,7 @@ impl Worker {
         let asked = client.try_send_raw(&bytes);
         let answers = asked.and_then(|()| Ok((client.try_receive()?, client.try_receive()?)));
         if let Ok((Reply::Simple(_), Reply::Integer(token))) = answers {
-            record.returned = Some(self.history.now());
+            record.returned = Some(self.clock.micros());
             record.outcome = Outcome::Ok;
             record.token = u64::try_from(token).ok();
             record.ttl_ms = Some(TTL_MS);

@@ -73,9 +73,9 @@ fn read_all(load: &Load, address: SocketAddr, kill: usize) {
     let mut client = tests::Client::connect(address);
     let owners = owners(&load.history.records());
     for resource in load.resources() {
-        let call = load.history.now();
+        let call = load.clock.micros();
         let reply = client.call_args(&["LEASE.GET", &resource]);
-        let returned = load.history.now();
+        let returned = load.clock.micros();
         let seen = GetReply::from_reply(reply).unwrap().lease;
         let token = seen.as_ref().map(|lease| lease.token.get());
         if let (Some(lease), Some(token)) = (&seen, token)

@@ -16,6 +16,8 @@ pub enum Rule {
     /// K3: while a holder is certain, nobody else is granted the lease, no renewal is refused, and every read shows the
     /// holder's token.
     NoEarlyExpiry,
+    /// K4: a lease that nobody renews is over soon after its time: nobody is refused for it any longer.
+    BoundedLateExpiry,
     /// K5: no renewal is acknowledged once a later grant had returned before it was called.
     NoZombieRenewal,
     /// K6: nothing succeeds with a token once its release had returned.
@@ -24,6 +26,9 @@ pub enum Rule {
     OneTokenPerRequest,
     /// K8: a grant's token is above every token that anybody had seen before it was called.
     TokenFloor,
+    /// K9: nobody is told more time than there is: no holder more than it can be certain of, nobody else more than the
+    /// lease can last.
+    HonestTime,
 }
 
 /// A rule that a history breaks.
@@ -43,7 +48,8 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Everything that is wrong with a history, which holds all attempts on its leases from their first one on.
+/// Everything that is wrong with a history, which holds all attempts on its leases from their first one on; but for the
+/// rules of [`check_times`](super::check_times), which must be told more than a history.
 #[must_use]
 pub fn check(records: &[Record]) -> Vec<Violation> {
     let grants = grants(records);
@@ -61,13 +67,13 @@ pub fn check(records: &[Record]) -> Vec<Violation> {
     violations.found
 }
 
-#[derive(Default)]
-struct Violations {
-    found: Vec<Violation>,
+#[derive(Debug, Default)]
+pub(super) struct Violations {
+    pub(super) found: Vec<Violation>,
 }
 
 impl Violations {
-    fn add(&mut self, rule: Rule, resource: &str, seen: String) {
+    pub(super) fn add(&mut self, rule: Rule, resource: &str, seen: String) {
         let resource = resource.to_owned();
         self.found.push(Violation { rule, resource, seen });
     }

@@ -95,7 +95,7 @@ fn certain_ends(records: &[Record]) -> BTreeMap<(&str, u64), Micros> {
             Outcome::Ok => *end = until,
             // It may have shortened the lease, but nobody can count on more.
             Outcome::Unknown => *end = until.min(*end),
-            Outcome::Fail => {}
+            Outcome::Fail | Outcome::Ended => {}
         }
     }
     for record in in_order {
@@ -118,7 +118,13 @@ fn certain_ends(records: &[Record]) -> BTreeMap<(&str, u64), Micros> {
     ends
 }
 
-fn end_of(call: Micros, ttl_ms: u64) -> Micros {
+/// The end of a lease as its holder counts it, from when it asked.
+pub(super) const fn end_of(call: Micros, ttl_ms: u64) -> Micros {
     let ttl = ttl_ms.saturating_mul(1_000);
-    call.saturating_add(ttl - ttl / RATE_ERROR_DIVISOR)
+    call.saturating_add(ttl - rate_error(ttl))
+}
+
+/// By how much two clocks may differ over such a time.
+pub(super) const fn rate_error(time: Micros) -> Micros {
+    time / RATE_ERROR_DIVISOR
 }

@@ -1,11 +1,8 @@
 //! One attempt of one client, and the book in which all of them are written.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
-use crate::clock::now;
-
-/// Microseconds since the history began.
+/// Microseconds on the clock of the run: any that never falls, a simulated one too.
 pub type Micros = u64;
 
 /// What was asked for.
@@ -21,6 +18,8 @@ pub enum Op {
     Force,
     /// Who holds the lease: `token`, or nobody.
     Read,
+    /// Nothing is asked: a client says that it holds the lease of `token`, for `ttl_ms` from the call on.
+    Hold,
 }
 
 /// How an attempt ended.
@@ -30,6 +29,8 @@ pub enum Outcome {
     Ok,
     /// It was refused, and is not done.
     Fail,
+    /// Of an acquire: an earlier attempt of its request was granted `token`, if that was said, and that is over.
+    Ended,
     /// It has no answer: it may have been done, or may be later.
     Unknown,
 }
@@ -53,32 +54,22 @@ pub struct Record {
     pub outcome: Outcome,
     /// The token that was asked about, or answered.
     pub token: Option<u64>,
-    /// The time that was granted, or asked for, in milliseconds from the call: of a grant what it had waited and what
-    /// remains. `None` without a deadline.
+    /// The time that was granted, or asked for without an answer, in milliseconds from the call: of a grant what it had
+    /// waited and what remains. `None` without a deadline. Of a read the time that remains, if it was told.
     pub ttl_ms: Option<u64>,
 }
 
 /// The book of a run. Threads write into it at once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct History {
-    began: Instant,
     records: Mutex<Vec<Record>>,
 }
 
 impl History {
-    /// An empty one, whose clock starts now.
+    /// An empty one.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            began: now(),
-            records: Mutex::default(),
-        }
-    }
-
-    /// Now, on its clock.
-    #[must_use]
-    pub fn now(&self) -> Micros {
-        u64::try_from(now().duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
+        Self::default()
     }
 
     /// Writes an attempt down.
@@ -96,11 +87,5 @@ impl History {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
-    }
-}
-
-impl Default for History {
-    fn default() -> Self {
-        Self::new()
     }
 }

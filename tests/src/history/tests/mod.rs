@@ -1,5 +1,8 @@
 //! The checker is shown histories that are wrong in one way each: it must say in which.
 
+mod honest;
+mod late;
+
 use super::{Micros, Op, Outcome, Record, Rule, check};
 
 /// An attempt on lease `a` from one microsecond to another, with an answer.
