@@ -26,6 +26,17 @@ fn started_in_any_order_the_nodes_form_one_cluster_and_each_serves_every_command
     }
 }
 
+#[test]
+fn three_settings_files_make_a_cluster() {
+    let trio = Trio::form_by(NODES, Trio::spawn_by_file);
+    assert_eq!(trio.client(1).say("SET job me NX PX 60000"), "+OK");
+    assert_eq!(trio.client(3).say("GET job"), "\"me\"");
+    for id in NODES {
+        let ready = &trio.node(id).ready().line;
+        assert!(ready.ends_with(&format!(" node={id}")), "{ready}");
+    }
+}
+
 fn every_command_is_served(client: &mut Client, name: &str) {
     assert_eq!(client.say("PING"), "+PONG");
     let Reply::Array(granted) = client.call(&format!("LEASE.ACQUIRE {name} me 60000 REQ r")) else {

@@ -36,10 +36,15 @@ struct Place {
 impl Trio {
     /// Forms a cluster of nodes that start in this order, and waits until all serve.
     pub(crate) fn form(order: [u64; 3]) -> Self {
+        Self::form_by(order, Self::spawn)
+    }
+
+    /// As [`Trio::form`], of nodes that `spawn` starts.
+    pub(crate) fn form_by(order: [u64; 3], spawn: impl Fn(&mut Self, u64)) -> Self {
         for _ in 0..TRIES {
             let mut trio = Self::prepare();
             for id in order {
-                trio.spawn(id);
+                spawn(&mut trio, id);
             }
             if order.into_iter().all(|id| trio.serves(id)) {
                 return trio;
@@ -86,6 +91,32 @@ impl Trio {
         Launch::in_directory(&self.directory(id))
             .listen(&place.resp.to_string())
             .args(["--node-id", &number, "--cluster", members, "--peer-listen", &peer])
+    }
+
+    /// How a node is started by a settings file that says all.
+    pub(crate) fn launch_by_file(&self, id: u64) -> Launch {
+        let place = self.place(id);
+        let members = self
+            .places
+            .iter()
+            .map(|place| format!("{} = \"{}\"", place.id, place.peer));
+        let settings = format!(
+            "data-dir = {:?}\nlisten = \"{}\"\nadmin = \"127.0.0.1:0\"\n\n[cluster]\nnode-id = {id}\npeer-listen = \"{}\"\n\
+             members = {{ {} }}\n",
+            self.directory(id),
+            place.resp,
+            place.peer,
+            members.collect::<Vec<_>>().join(", "),
+        );
+        let file = self.directory.path().join(format!("node-{id}.toml"));
+        std::fs::write(&file, settings).unwrap();
+        Launch::from_file(&file)
+    }
+
+    /// Starts a node by a settings file, and does not wait for it.
+    pub(crate) fn spawn_by_file(&mut self, id: u64) {
+        let node = self.launch_by_file(id).spawn();
+        self.place_mut(id).node = Some(node);
     }
 
     /// Starts a node and does not wait for it.

@@ -20,6 +20,7 @@ mod leases;
 mod overload;
 mod pipelines;
 mod sessions;
+mod settings;
 mod start;
 mod stop;
 mod storage;

@@ -45,6 +45,7 @@ fn serve_as_a_word_does_what_is_done_without_one() {
         "--node-id",
         "--password-file",
         "--insecure",
+        "--config",
     ] {
         assert!(short.contains(option), "{option}: {short}");
         assert!(help(&["serve", "--help"]).contains(option));

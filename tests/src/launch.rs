@@ -12,8 +12,8 @@ use crate::node::{Exit, Node};
 pub struct Launch {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
-    listen: String,
-    admin: String,
+    listen: Option<String>,
+    admin: Option<String>,
     shell: Option<String>,
 }
 
@@ -30,12 +30,22 @@ impl Launch {
         Self::with(["--memory".as_ref()])
     }
 
+    /// As a settings file says, which names its addresses too.
+    #[must_use]
+    pub fn from_file(settings: &Path) -> Self {
+        Self {
+            listen: None,
+            admin: None,
+            ..Self::with(["--config".as_ref(), settings.as_os_str()])
+        }
+    }
+
     fn with<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Self {
         Self {
             arguments: arguments.into_iter().map(OsStr::to_owned).collect(),
             environment: Vec::new(),
-            listen: "127.0.0.1:0".to_owned(),
-            admin: "127.0.0.1:0".to_owned(),
+            listen: Some("127.0.0.1:0".to_owned()),
+            admin: Some("127.0.0.1:0".to_owned()),
             shell: None,
         }
     }
@@ -58,14 +68,14 @@ impl Launch {
     /// On this address for clients, instead of a free port of loopback.
     #[must_use]
     pub fn listen(mut self, address: &str) -> Self {
-        address.clone_into(&mut self.listen);
+        self.listen = Some(address.to_owned());
         self
     }
 
     /// On this address for HTTP, instead of a free port of loopback.
     #[must_use]
     pub fn admin(mut self, address: &str) -> Self {
-        address.clone_into(&mut self.admin);
+        self.admin = Some(address.to_owned());
         self
     }
 
@@ -134,8 +144,10 @@ impl Launch {
                 command.env_remove(name);
             }
         }
+        for (option, address) in [("--listen", &self.listen), ("--admin", &self.admin)] {
+            command.args(address.iter().flat_map(|address| [option, address]));
+        }
         command
-            .args(["--listen", &self.listen, "--admin", &self.admin])
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
