@@ -146,6 +146,7 @@ impl ClientBuilder {
     /// # Errors
     /// [`ConnectError`] if a setting is wrong, or outside of a tokio runtime.
     pub fn connect_lazily(self, endpoints: &str) -> Result<FenceClient, ConnectError> {
+        within_a_runtime()?;
         let endpoints =
             Endpoint::parse_list(endpoints).map_err(|source| ConnectError::Endpoint { source })?;
         let clock = self.clock();
@@ -187,9 +188,7 @@ impl ClientBuilder {
     ) -> Result<FenceClient, ConnectError> {
         let settings = self.settings;
         settings.check()?;
-        if tokio::runtime::Handle::try_current().is_err() {
-            return Err(ConnectError::NoRuntime);
-        }
+        within_a_runtime()?;
         #[cfg(any(test, feature = "test-util"))]
         let transport = match &self.kit {
             Some(kit) => kit.wrap(transport),
@@ -207,6 +206,11 @@ impl ClientBuilder {
         };
         Ok(FenceClient::new(Core::start(settings, caller, clock, owner)))
     }
+}
+
+/// Tasks can be started.
+fn within_a_runtime() -> Result<(), ConnectError> {
+    tokio::runtime::Handle::try_current().map_or(Err(ConnectError::NoRuntime), |_| Ok(()))
 }
 
 /// `host:process:random`.

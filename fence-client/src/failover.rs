@@ -1,62 +1,101 @@
-//! Which endpoint is dialled next. All connections of a client share one view, so that they move together.
+//! The endpoints of a client. All its connections share one view of them, so that they move together.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::watch;
 
+use lease_core::wire::LeaderReply;
+
+use crate::clock::timer_now;
+use crate::course::Course;
 use crate::endpoint::Endpoint;
 
-/// The endpoints of a client, and the one in use.
+/// The endpoints, and the one in use.
 #[derive(Debug)]
 pub(crate) struct Failover {
     endpoints: Vec<Endpoint>,
-    /// Counts the moves; the endpoint in use is this modulo their number.
-    moves: AtomicUsize,
+    course: watch::Sender<Course>,
 }
 
-/// An endpoint to try, and the count of moves at which it was chosen.
+/// An endpoint to ask, and the count of moves at which it was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Choice<'a> {
-    pub(crate) endpoint: &'a Endpoint,
-    pub(crate) moves: usize,
+pub(crate) struct Choice {
+    pub(crate) index: usize,
+    pub(crate) moves: u64,
 }
 
 impl Failover {
     /// The first of `endpoints` is tried first.
-    pub(crate) const fn new(endpoints: Vec<Endpoint>) -> Self {
-        Self {
-            endpoints,
-            moves: AtomicUsize::new(0),
-        }
+    pub(crate) fn new(endpoints: Vec<Endpoint>) -> Self {
+        let course = watch::Sender::new(Course::new(endpoints.len()));
+        Self { endpoints, course }
     }
 
     pub(crate) const fn len(&self) -> usize {
         self.endpoints.len()
     }
 
-    /// The endpoint in use; `None` without any.
-    pub(crate) fn current(&self) -> Option<Choice<'_>> {
-        let moves = self.moves.load(Ordering::Relaxed);
-        let index = moves.checked_rem(self.endpoints.len())?;
-        Some(Choice {
-            endpoint: self.endpoints.get(index)?,
-            moves,
-        })
+    pub(crate) fn endpoint(&self, index: usize) -> Option<&Endpoint> {
+        self.endpoints.get(index)
+    }
+
+    /// The endpoint in use.
+    pub(crate) fn current(&self) -> Choice {
+        let course = self.course.borrow();
+        Choice {
+            index: course.current(),
+            moves: course.moves(),
+        }
+    }
+
+    /// Whether this is still the endpoint in use.
+    pub(crate) fn is_current(&self, choice: Choice) -> bool {
+        self.course.borrow().current() == choice.index
     }
 
     /// Moves on from an endpoint if what is done with it fails, or is given up.
-    pub(crate) const fn trying<'a>(&'a self, choice: Choice<'a>) -> Trying<'a> {
+    pub(crate) const fn trying(&self, choice: Choice) -> Trying<'_> {
         Trying {
             failover: self,
             choice: Some(choice),
         }
     }
 
-    /// Moves on from the endpoint that was chosen at this count of moves, since it failed; does nothing if somebody
-    /// else has moved on already.
-    pub(crate) fn failed(&self, moves: usize) {
-        let next = moves.wrapping_add(1);
-        let _ = self
-            .moves
-            .compare_exchange(moves, next, Ordering::Relaxed, Ordering::Relaxed);
+    /// Moves on from an endpoint that cannot serve; does nothing if somebody else has moved on already.
+    pub(crate) fn leave(&self, choice: Choice) {
+        self.course.send_if_modified(|course| {
+            course.leave(choice.moves);
+            false
+        });
+    }
+
+    /// An endpoint leaves requests without an answer. Those who wait at it are told.
+    pub(crate) fn found_silent(&self, index: usize) {
+        self.course
+            .send_modify(|course| course.found_silent(index, timer_now()));
+    }
+
+    /// An endpoint said what it knows of the cluster.
+    pub(crate) fn told(&self, index: usize, reply: LeaderReply) {
+        self.course.send_if_modified(|course| {
+            course.told(index, reply, timer_now());
+            false
+        });
+    }
+
+    /// Counts an acquire that waits at an endpoint, until what this gives is dropped.
+    pub(crate) fn waiting(&self, index: usize) -> Waiting<'_> {
+        self.course.send_modify(|course| course.wait_begins(index));
+        let silences = self.course.borrow().silences(index);
+        Waiting {
+            failover: self,
+            index,
+            silences,
+        }
+    }
+
+    /// Waits until acquires wait at any endpoint.
+    pub(crate) async fn has_waits(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.course.subscribe().wait_for(Course::has_waits).await;
     }
 }
 
@@ -65,7 +104,7 @@ impl Failover {
 #[derive(Debug)]
 pub(crate) struct Trying<'a> {
     failover: &'a Failover,
-    choice: Option<Choice<'a>>,
+    choice: Option<Choice>,
 }
 
 impl Trying<'_> {
@@ -78,8 +117,33 @@ impl Trying<'_> {
 impl Drop for Trying<'_> {
     fn drop(&mut self) {
         if let Some(choice) = self.choice {
-            self.failover.failed(choice.moves);
+            self.failover.leave(choice);
         }
+    }
+}
+
+/// An acquire that waits at an endpoint.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    failover: &'a Failover,
+    index: usize,
+    silences: u64,
+}
+
+impl Waiting<'_> {
+    /// Waits until the endpoint is found silent.
+    pub(crate) async fn silence(&self) {
+        let heard = |course: &Course| course.silences(self.index) != self.silences;
+        let _ = self.failover.course.subscribe().wait_for(heard).await;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.failover.course.send_if_modified(|course| {
+            course.wait_ends(self.index);
+            false
+        });
     }
 }
 
@@ -87,30 +151,31 @@ impl Drop for Trying<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_failure_moves_on_once_however_many_saw_it() {
-        let failover = Failover::new(Endpoint::parse_list("a:1,b:2").unwrap());
-        let (one, same) = (failover.current().unwrap(), failover.current().unwrap());
-        assert_eq!(one.endpoint.host, "a");
-        failover.failed(one.moves);
-        failover.failed(same.moves);
-        let next = failover.current().unwrap();
-        assert_eq!(next.endpoint.host, "b");
-        failover.failed(next.moves);
-        assert_eq!(failover.current().unwrap().endpoint.host, "a");
+    fn two() -> Failover {
+        Failover::new(Endpoint::parse_list("a:1,b:2").unwrap())
     }
 
     #[test]
     fn an_endpoint_whose_trial_is_given_up_counts_as_failed() {
-        let failover = Failover::new(Endpoint::parse_list("a:1,b:2").unwrap());
-        failover.trying(failover.current().unwrap()).succeeded();
-        assert_eq!(failover.current().unwrap().endpoint.host, "a");
-        drop(failover.trying(failover.current().unwrap()));
-        assert_eq!(failover.current().unwrap().endpoint.host, "b");
+        let failover = two();
+        failover.trying(failover.current()).succeeded();
+        assert_eq!(failover.current().index, 0);
+        drop(failover.trying(failover.current()));
+        assert_eq!(failover.current().index, 1);
     }
 
-    #[test]
-    fn without_endpoints_there_is_nothing_to_try() {
-        assert_eq!(Failover::new(Vec::new()).current(), None);
+    #[tokio::test]
+    async fn whoever_waits_at_an_endpoint_hears_of_its_silence_and_nobody_else_does() {
+        let failover = two();
+        let (here, there) = (failover.waiting(0), failover.waiting(1));
+        failover.found_silent(0);
+        tokio::select! {
+            biased;
+            () = there.silence() => panic!("that one is not silent"),
+            () = here.silence() => {}
+        }
+        assert_eq!(failover.current().index, 1);
+        drop((here, there));
+        assert!(!failover.course.borrow().has_waits());
     }
 }

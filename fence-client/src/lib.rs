@@ -29,7 +29,7 @@
 //!
 //! # Reading order
 //! `client.rs`, `lease_request.rs`, `acquire.rs`, `lease.rs`; then `watchdog/decide.rs` and `watchdog/window.rs`, which are pure and hold
-//! the rules; `hold.rs`, the state that handles and watchdog share; `transport.rs` and what is below it.
+//! the rules; `hold.rs`, the state that handles and watchdog share; `transport.rs` and what is below it, `course.rs` first.
 
 mod acquire;
 mod backoff;
@@ -40,6 +40,7 @@ mod client;
 mod clock;
 mod config;
 mod connection;
+mod course;
 #[cfg(any(test, feature = "embedded"))]
 mod embedded;
 mod endpoint;
@@ -51,6 +52,7 @@ mod hold;
 mod lease;
 mod lease_request;
 mod link;
+mod lookout;
 mod loss;
 mod random;
 mod release;

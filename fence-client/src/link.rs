@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lease_core::wire::{ErrorWord, Reply};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -12,8 +13,7 @@ use crate::backoff::Backoff;
 use crate::call_error::CallError;
 use crate::clock::{Clock, timer_now};
 use crate::connection::Connection;
-use crate::endpoint::Endpoint;
-use crate::failover::Failover;
+use crate::failover::{Choice, Failover};
 use crate::greeting::{Greeting, GreetingFailed};
 use crate::random::jitter;
 use crate::transport::{Answered, Request};
@@ -28,11 +28,11 @@ pub(crate) struct Dialer {
     pub(crate) clock: Clock,
 }
 
-/// A connection, and the count of moves at which its server was chosen.
+/// A connection, and which server it goes to.
 #[derive(Debug, Clone)]
 pub(crate) struct Dialled {
     pub(crate) connection: Connection,
-    moves: usize,
+    pub(crate) choice: Choice,
 }
 
 impl Dialer {
@@ -42,18 +42,15 @@ impl Dialer {
     pub(crate) async fn dial(&self) -> Result<Dialled, CallError> {
         let mut last = CallError::Stopped;
         for _ in 0..self.failover.len() {
-            let Some(choice) = self.failover.current() else {
-                break;
-            };
+            let choice = self.failover.current();
             let trying = self.failover.trying(choice);
-            match self.dial_one(choice.endpoint).await {
+            match self.dial_one(choice.index).await {
                 Ok(connection) => {
                     trying.succeeded();
-                    let moves = choice.moves;
-                    return Ok(Dialled { connection, moves });
+                    return Ok(Dialled { connection, choice });
                 }
                 Err(error) => {
-                    tracing::debug!(endpoint = %choice.endpoint, %error, "no connection");
+                    tracing::debug!(%error, "no connection");
                     last = error;
                 }
             }
@@ -61,7 +58,12 @@ impl Dialer {
         Err(last)
     }
 
-    /// Sends one request over a connection. A server that leaves it without an answer counts as failed.
+    /// Whether a connection is open, and goes to the server in use.
+    pub(crate) fn is_good(&self, dialled: &Dialled) -> bool {
+        !dialled.connection.is_closed() && self.failover.is_current(dialled.choice)
+    }
+
+    /// Sends one request over a connection. A server that leaves it without an answer, or cannot serve it, is left.
     pub(crate) async fn call(
         &self,
         dialled: &Dialled,
@@ -69,13 +71,18 @@ impl Dialer {
         expires: Instant,
     ) -> Result<Answered, CallError> {
         let answered = dialled.connection.call(request, expires).await;
-        if let Err(CallError::NoAnswer { .. } | CallError::Broken { .. }) = &answered {
-            self.failover.failed(dialled.moves);
+        match &answered {
+            Err(CallError::NoAnswer { .. }) => self.failover.found_silent(dialled.choice.index),
+            Err(CallError::Broken { .. }) => self.failover.leave(dialled.choice),
+            Ok(Answered { reply, .. }) if cannot_serve(reply) => self.failover.leave(dialled.choice),
+            Ok(_) | Err(_) => {}
         }
         answered
     }
 
-    async fn dial_one(&self, endpoint: &Endpoint) -> Result<Connection, CallError> {
+    /// Makes a connection to one server.
+    pub(crate) async fn dial_one(&self, index: usize) -> Result<Connection, CallError> {
+        let endpoint = self.failover.endpoint(index).ok_or(CallError::Stopped)?;
         let dialled = timeout(self.connect_timeout, async {
             let mut stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
             stream.set_nodelay(true)?;
@@ -101,6 +108,14 @@ impl Dialer {
             }),
         }
     }
+}
+
+/// Whether another server may serve what this one could not: it knows no leader, or got no answer from it.
+fn cannot_serve(reply: &Reply) -> bool {
+    let Reply::Error(error) = reply else {
+        return false;
+    };
+    matches!(error.word(), Some(ErrorWord::ClusterDown | ErrorWord::Unknown))
 }
 
 /// Who sees to it that a server that is down is not dialled all the time.
@@ -146,13 +161,14 @@ impl Link {
         self.dialer.call(&dialled, request, expires).await
     }
 
-    /// The connection, made now if there is none.
+    /// The connection, made now if there is none to the server in use. Who still waits for an answer over an earlier
+    /// one keeps it open.
     pub(crate) async fn connection(&self) -> Result<Dialled, CallError> {
         let mut state = self.state.lock().await;
         let standing = state
             .dialled
             .take()
-            .filter(|dialled| !dialled.connection.is_closed());
+            .filter(|dialled| self.dialer.is_good(dialled));
         if let Some(dialled) = standing {
             return Ok(state.dialled.insert(dialled).clone());
         }

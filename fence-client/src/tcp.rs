@@ -10,6 +10,7 @@ use tokio::time::timeout_at;
 use crate::call_error::CallError;
 use crate::clock::timer_now;
 use crate::link::{Dialer, Dialled, Link, Pacing};
+use crate::lookout::LookoutHandle;
 use crate::transport::{Answered, Call, Lane, Request, Transport};
 
 /// Connections of finished waits that are kept for the next ones.
@@ -21,12 +22,14 @@ pub(crate) struct Tcp {
     control: Link,
     renewal: Link,
     waits: Waits,
+    _lookout: Option<LookoutHandle>,
 }
 
 impl Tcp {
-    /// No connection is made yet. At most `waits_max` acquires wait at once; more queue here.
+    /// No connection for requests is made yet. At most `waits_max` acquires wait at once; more queue here.
     pub(crate) fn new(dialer: Dialer, control: Pacing, waits_max: usize) -> Self {
         let dialer = Arc::new(dialer);
+        let lookout = LookoutHandle::spawn(&dialer);
         Self {
             control: Link::new(Arc::clone(&dialer), control),
             // The watchdog has a schedule of its own, which fits the leases.
@@ -36,6 +39,7 @@ impl Tcp {
                 permits: Semaphore::new(waits_max),
                 idle: Mutex::default(),
             },
+            _lookout: lookout,
         }
     }
 }
@@ -55,6 +59,7 @@ impl Transport for Tcp {
 }
 
 /// The connections of waiting acquires. A wait that is given up takes its connection along: the server sees it close.
+/// So does one whose server falls silent; asked again elsewhere under its request id, it keeps its place.
 #[derive(Debug)]
 struct Waits {
     dialer: Arc<Dialer>,
@@ -64,8 +69,8 @@ struct Waits {
 
 impl Waits {
     async fn call(&self, request: Request) -> Result<Answered, CallError> {
-        let patience = request.patience;
-        let expires = timer_now() + patience;
+        let (patience, asked_at) = (request.patience, timer_now());
+        let expires = asked_at + patience;
         let ready = timeout_at(expires, async {
             let permit = self.permits.acquire().await.map_err(|_| CallError::Stopped)?;
             let dialled = match self.take_idle() {
@@ -75,7 +80,12 @@ impl Waits {
             Ok((permit, dialled))
         });
         let (permit, dialled) = ready.await.unwrap_or(Err(CallError::NotSent { patience }))?;
-        let answered = self.dialer.call(&dialled, request, expires).await?;
+        let waiting = self.dialer.failover.waiting(dialled.choice.index);
+        let answered = tokio::select! {
+            biased;
+            answered = self.dialer.call(&dialled, request, expires) => answered?,
+            () = waiting.silence() => return Err(CallError::NoAnswer { patience: timer_now() - asked_at }),
+        };
         self.keep(dialled);
         drop(permit);
         Ok(answered)
@@ -83,13 +93,13 @@ impl Waits {
 
     fn take_idle(&self) -> Option<Dialled> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|dialled| !dialled.connection.is_closed());
+        idle.retain(|dialled| self.dialer.is_good(dialled));
         idle.pop()
     }
 
     fn keep(&self, dialled: Dialled) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE_MAX && !dialled.connection.is_closed() {
+        if idle.len() < IDLE_MAX && self.dialer.is_good(&dialled) {
             idle.push(dialled);
         }
     }

@@ -11,6 +11,7 @@
     reason = "the times that were measured, with --nocapture"
 )]
 
+mod client;
 mod failover;
 mod formation;
 mod kills;

@@ -88,17 +88,24 @@ pub(super) enum Fault {
     HoldAnswer(GateWatch),
 }
 
-/// Whether the client runs, and whether the network does.
+/// Whether the client runs, whether the network does, and whether the store has a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Weather {
     frozen_at: Option<Moment>,
     cut: Network,
+    leader: Leader,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Network {
     Whole,
     Cut,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leader {
+    Elected,
+    Lost,
 }
 
 #[derive(Debug)]
@@ -118,6 +125,7 @@ impl Faults {
             weather: watch::Sender::new(Weather {
                 frozen_at: None,
                 cut: Network::Whole,
+                leader: Leader::Elected,
             }),
         }
     }
@@ -156,6 +164,24 @@ impl Faults {
         self.weather.borrow().cut == Network::Cut
     }
 
+    pub(super) fn lose_leader(&self) {
+        self.weather.send_modify(|weather| weather.leader = Leader::Lost);
+    }
+
+    pub(super) fn elect_leader(&self) {
+        self.weather
+            .send_modify(|weather| weather.leader = Leader::Elected);
+    }
+
+    /// Whether answers can arrive.
+    pub(super) fn is_connected(&self) -> bool {
+        !self.is_cut() && self.has_leader()
+    }
+
+    pub(super) fn has_leader(&self) -> bool {
+        self.weather.borrow().leader == Leader::Elected
+    }
+
     pub(super) fn pause(&self) {
         let now = self.clock.now();
         self.weather.send_modify(|weather| {
@@ -176,12 +202,12 @@ impl Faults {
             .await;
     }
 
-    /// Waits until the network is cut.
+    /// Waits until the network is cut, or the leader lost: no answer to what is under way will arrive.
     pub(super) async fn cut_off(&self) {
         let _ = self
             .weather
             .subscribe()
-            .wait_for(|weather| weather.cut == Network::Cut)
+            .wait_for(|weather| weather.cut == Network::Cut || weather.leader == Leader::Lost)
             .await;
     }
 

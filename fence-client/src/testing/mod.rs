@@ -106,6 +106,17 @@ impl TestKit {
         self.faults.heal();
     }
 
+    /// Takes the store's leader away, as the death of that node does: requests under way break without an answer, and
+    /// may have been applied; every other one is answered that there is no leader, until [`TestKit::elect_leader`].
+    pub fn lose_leader(&self) {
+        self.faults.lose_leader();
+    }
+
+    /// The store has a leader again.
+    pub fn elect_leader(&self) {
+        self.faults.elect_leader();
+    }
+
     /// Stops the client as a pause of its process does: it sends nothing, takes no answer in, raises no loss, and its
     /// clock shows the time of the pause, so that it goes on believing what it believed. The store's time goes on.
     pub fn pause(&self) {

@@ -5,6 +5,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use lease_core::wire::{ErrorWord, Reply};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 use tracing::info_span;
@@ -32,6 +33,9 @@ impl Faulty {
         if matches!(fault, Some(Fault::LoseRequest)) || self.faults.is_cut() {
             return Err(CallError::NotSent { patience });
         }
+        if !self.faults.has_leader() {
+            return Ok(self.no_leader());
+        }
         let broken = CallError::Broken {
             kind: io::ErrorKind::ConnectionReset,
         };
@@ -51,10 +55,18 @@ impl Faulty {
             Some(Fault::LoseRequest | Fault::HoldRequest(_) | Fault::LoseAnswer) | None => {}
         }
         self.faults.running().await;
-        if self.faults.is_cut() {
+        if !self.faults.is_connected() {
             return Err(broken);
         }
         answered
+    }
+
+    /// What a node of a cluster without a leader answers.
+    fn no_leader(&self) -> Answered {
+        Answered {
+            reply: Reply::error(ErrorWord::ClusterDown, "no leader is known"),
+            sent: self.faults.now(),
+        }
     }
 
     /// Takes note when the request leaves.

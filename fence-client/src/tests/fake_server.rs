@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use lease_core::wire::{
-    Access, ErrorWord, LeaseCommand, LeaseVerb, Protocol, Reply, Request, RequestDecoder, RequestLimits,
+    Access, ErrorWord, LeaderReply, LeaseCommand, LeaseVerb, Protocol, Reply, Request, RequestDecoder,
+    RequestLimits,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -21,6 +22,8 @@ pub(super) enum Mode {
     Silent,
     /// It refuses all that needs a right.
     Revoked,
+    /// It knows no leader, or is cut off from the others.
+    NoLeader,
     /// It closes each connection at once.
     Down,
 }
@@ -30,18 +33,31 @@ pub(super) struct FakeServer {
     pub(super) address: String,
     mode: watch::Sender<Mode>,
     connections: watch::Sender<usize>,
+    claim: watch::Sender<Option<LeaderReply>>,
+    asked: watch::Sender<usize>,
 }
 
 impl FakeServer {
     pub(super) async fn start(password: Option<&'static str>) -> Self {
-        let store = MachineStore::start();
+        Self::of(MachineStore::start(), password).await
+    }
+
+    /// Another node of the same cluster.
+    pub(super) async fn beside(other: &Self) -> Self {
+        Self::of(Arc::clone(&other.store), None).await
+    }
+
+    async fn of(store: Arc<MachineStore>, password: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (mode, connections) = (watch::Sender::new(Mode::Up), watch::Sender::new(0));
+        let (claim, asked) = (watch::Sender::new(None), watch::Sender::new(0));
         let serving = Serving {
             store: Arc::clone(&store),
             mode: mode.subscribe(),
             connections: connections.clone(),
+            claim: claim.subscribe(),
+            asked: asked.clone(),
             password,
         };
         tasks::spawn(tracing::Span::none(), async move {
@@ -55,7 +71,19 @@ impl FakeServer {
             address,
             mode,
             connections,
+            claim,
+            asked,
         }
+    }
+
+    /// From now on it says this of the cluster.
+    pub(super) fn claim(&self, node: u64, leader: Option<u64>, term: u64) {
+        self.claim.send_replace(Some(LeaderReply { node, leader, term }));
+    }
+
+    /// Leases and waits that it was asked for, here and not at the others.
+    pub(super) fn acquires(&self) -> usize {
+        *self.asked.borrow()
     }
 
     pub(super) fn set(&self, mode: Mode) {
@@ -77,6 +105,8 @@ struct Serving {
     store: Arc<MachineStore>,
     mode: watch::Receiver<Mode>,
     connections: watch::Sender<usize>,
+    claim: watch::Receiver<Option<LeaderReply>>,
+    asked: watch::Sender<usize>,
     password: Option<&'static str>,
 }
 
@@ -136,12 +166,28 @@ impl Serving {
         }
         match LeaseVerb::parse(&command) {
             Some(_) if *self.mode.borrow() == Mode::Revoked => Reply::error(ErrorWord::NoPerm, "revoked"),
+            Some(_) if *self.mode.borrow() == Mode::NoLeader => {
+                Reply::error(ErrorWord::ClusterDown, "no leader is known")
+            }
             Some(verb) => match LeaseCommand::parse(verb, request) {
-                Ok(command) => self.store.execute(command).await,
+                Ok(LeaseCommand::Leader) => self.hint(),
+                Ok(command) => {
+                    self.asked
+                        .send_modify(|count| *count += usize::from(verb == LeaseVerb::Acquire));
+                    self.store.execute(command).await
+                }
                 Err(error) => error.to_reply(),
             },
             None => Reply::OK,
         }
+    }
+
+    fn hint(&self) -> Reply {
+        let claim = *self.claim.borrow();
+        claim.map_or_else(
+            || Reply::error(ErrorWord::Err, "unknown command 'LEASE.LEADER'"),
+            |claim| claim.to_reply(),
+        )
     }
 }
 

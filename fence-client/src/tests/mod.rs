@@ -4,6 +4,7 @@
 //! Names begin with the case or scenario that they stand for.
 
 mod acquire_cases;
+mod cluster_cases;
 mod fake_server;
 mod hold_cases;
 mod machine_store;

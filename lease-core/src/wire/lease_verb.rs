@@ -23,11 +23,13 @@ pub enum LeaseVerb {
     Force,
     /// What happened to a name of late.
     History,
+    /// Which node answers, and who leads.
+    Leader,
 }
 
 impl LeaseVerb {
     /// All commands, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Acquire,
         Self::Renew,
         Self::RenewMany,
@@ -38,6 +40,7 @@ impl LeaseVerb {
         Self::Token,
         Self::Force,
         Self::History,
+        Self::Leader,
     ];
 
     /// The command's name, in capitals.
@@ -54,6 +57,7 @@ impl LeaseVerb {
             Self::Token => "LEASE.TOKEN",
             Self::Force => "LEASE.FORCE",
             Self::History => "LEASE.HISTORY",
+            Self::Leader => "LEASE.LEADER",
         }
     }
 
@@ -71,6 +75,7 @@ impl LeaseVerb {
             Self::Token => "name owner",
             Self::Force => "name [reason]",
             Self::History => "name [COUNT n]",
+            Self::Leader => "",
         }
     }
 
@@ -88,9 +93,13 @@ impl LeaseVerb {
     }
 }
 
-/// The name and its arguments.
+/// The name, and its arguments if it takes any.
 impl fmt::Display for LeaseVerb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.name(), self.arguments())
+        f.write_str(self.name())?;
+        if !self.arguments().is_empty() {
+            write!(f, " {}", self.arguments())?;
+        }
+        Ok(())
     }
 }

@@ -34,7 +34,7 @@ pub use error_word::{ErrorWord, Retry};
 pub use lease_command::{AcquireCommand, LeaseCommand, ListCommand, RenewCommand, RenewManyCommand};
 pub use lease_reply::{
     AcquireReply, AnswerError, CancelReply, ForceReply, GetReply, HistoryEntry, HistoryEvent, HistoryReply,
-    LeaseView, ListEntry, ListReply, ReleaseReply, RenewManyReply, RenewReply, TokenReply,
+    LeaderReply, LeaseView, ListEntry, ListReply, ReleaseReply, RenewManyReply, RenewReply, TokenReply,
 };
 pub use lease_verb::LeaseVerb;
 pub use line::Line;

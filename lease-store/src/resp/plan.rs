@@ -99,7 +99,9 @@ impl Connection {
             | LeaseVerb::Release
             | LeaseVerb::Cancel
             | LeaseVerb::Force => Plan::Change(call),
-            LeaseVerb::Get | LeaseVerb::List | LeaseVerb::Token | LeaseVerb::History => Plan::Read(call),
+            LeaseVerb::Get | LeaseVerb::List | LeaseVerb::Token | LeaseVerb::History | LeaseVerb::Leader => {
+                Plan::Read(call)
+            }
         }
     }
 }

@@ -6,8 +6,8 @@ use lease_core::machine::{
 };
 use lease_core::wire::{
     AcquireCommand, AcquireReply, CancelReply, ForceReply, GetReply, HistoryEntry, HistoryEvent,
-    HistoryReply, LeaseCommand, LeaseView, ListCommand, ListCursor, ListEntry, ListReply, LossReason,
-    ReleaseReply, RenewCommand, RenewManyCommand, RenewManyReply, RenewReply, Reply, TokenReply,
+    HistoryReply, LeaderReply, LeaseCommand, LeaseView, ListCommand, ListCursor, ListEntry, ListReply,
+    LossReason, ReleaseReply, RenewCommand, RenewManyCommand, RenewManyReply, RenewReply, Reply, TokenReply,
 };
 use lease_core::{Database, FenceToken, LeaseName, OwnerId, RequestId, SharedBytes, Timestamp};
 
@@ -58,6 +58,7 @@ impl<R: Rt> Store<R> {
                 .await
                 .map(|reply| reply.to_reply()),
             LeaseCommand::History { name, count } => Ok(self.history(database, name, count).to_reply()),
+            LeaseCommand::Leader => Ok(self.leader_hint().to_reply()),
         };
         replied.unwrap_or_else(|error| error.to_reply())
     }
@@ -301,6 +302,17 @@ impl<R: Rt> Store<R> {
             Outcome::Released { token } => Ok(ForceReply::Released { token }),
             Outcome::NotFound => Ok(ForceReply::NotHeld),
             other => Err(unexpected("LEASE.FORCE", other)),
+        }
+    }
+
+    /// Who leads, as this node knows it: for clients that look for the shortest way.
+    #[must_use]
+    pub fn leader_hint(&self) -> LeaderReply {
+        let status = self.status();
+        LeaderReply {
+            node: status.node,
+            leader: self.leader(),
+            term: status.term,
         }
     }
 

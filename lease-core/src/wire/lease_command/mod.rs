@@ -73,6 +73,8 @@ pub enum LeaseCommand {
         /// Most events to answer, 1 to [`HISTORY_COUNT_MAX`]; `None` leaves it to the server.
         count: Option<u64>,
     },
+    /// `LEASE.LEADER`
+    Leader,
 }
 
 impl LeaseCommand {
@@ -101,6 +103,7 @@ impl LeaseCommand {
             },
             LeaseVerb::Force => Self::read_force(&mut arguments)?,
             LeaseVerb::History => Self::read_history(&mut arguments)?,
+            LeaseVerb::Leader => Self::Leader,
         };
         arguments.end()?;
         Ok(command)
@@ -120,6 +123,7 @@ impl LeaseCommand {
             Self::Token { .. } => LeaseVerb::Token,
             Self::Force { .. } => LeaseVerb::Force,
             Self::History { .. } => LeaseVerb::History,
+            Self::Leader => LeaseVerb::Leader,
         }
     }
 
@@ -153,6 +157,7 @@ impl LeaseCommand {
                     out.extend([b"COUNT".as_slice().into(), decimal(*count)]);
                 }
             }
+            Self::Leader => {}
         }
         out
     }

@@ -75,8 +75,13 @@ impl Fields {
     }
 
     pub(super) fn count(&mut self) -> Result<u64, AnswerError> {
+        self.count_or_nil()?.ok_or_else(|| self.unexpected())
+    }
+
+    pub(super) fn count_or_nil(&mut self) -> Result<Option<u64>, AnswerError> {
         match self.next()? {
-            Reply::Integer(value) => u64::try_from(value).map_err(|_| self.unexpected()),
+            Reply::Integer(value) => u64::try_from(value).map(Some).map_err(|_| self.unexpected()),
+            Reply::Nil => Ok(None),
             _ => Err(self.unexpected()),
         }
     }

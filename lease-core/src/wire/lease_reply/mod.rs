@@ -6,12 +6,14 @@
 mod acquire;
 mod fields;
 mod history;
+mod leader;
 mod release;
 mod renew;
 mod view;
 
 pub use acquire::AcquireReply;
 pub use history::{HistoryEntry, HistoryEvent, HistoryReply};
+pub use leader::LeaderReply;
 pub use release::{CancelReply, ForceReply, ReleaseReply, TokenReply};
 pub use renew::{RenewManyReply, RenewReply};
 pub use view::{GetReply, LeaseView, ListEntry, ListReply};

@@ -73,6 +73,7 @@ fn command() -> impl Strategy<Value = LeaseCommand> {
         1 => (name(), owner()).prop_map(|(name, owner)| LeaseCommand::Token { name, owner }),
         1 => (name(), bytes(30)).prop_map(|(name, reason)| LeaseCommand::Force { name, reason }),
         1 => (name(), of(1..=1_000_u64)).prop_map(|(name, count)| LeaseCommand::History { name, count }),
+        1 => Just(LeaseCommand::Leader),
     ]
 }
 
@@ -132,6 +133,7 @@ fn a_request_with_too_few_or_too_many_arguments_is_told_the_right_ones() {
         ("LEASE.TOKEN n", LeaseVerb::Token),
         ("LEASE.FORCE n r s", LeaseVerb::Force),
         ("LEASE.HISTORY", LeaseVerb::History),
+        ("LEASE.LEADER now", LeaseVerb::Leader),
     ] {
         let name = verb.name().to_lowercase();
         let text = format!("ERR wrong number of arguments for '{name}' command; use {verb}");
@@ -141,6 +143,7 @@ fn a_request_with_too_few_or_too_many_arguments_is_told_the_right_ones() {
         LeaseVerb::Acquire.to_string(),
         "LEASE.ACQUIRE name owner ttl-ms [WAIT ms] [REQ id] [META bytes]"
     );
+    assert_eq!(LeaseVerb::Leader.to_string(), "LEASE.LEADER");
 }
 
 #[test]

@@ -106,6 +106,10 @@ fn list() -> impl Strategy<Value = ListReply> {
     (of(cursor), vec(entry, 0..6)).prop_map(|(next, leases)| ListReply { next, leases })
 }
 
+fn leader() -> impl Strategy<Value = LeaderReply> {
+    (number(), of(number()), number()).prop_map(|(node, leader, term)| LeaderReply { node, leader, term })
+}
+
 fn history() -> impl Strategy<Value = HistoryReply> {
     let event = prop_oneof![
         Just(HistoryEvent::Granted),
@@ -284,6 +288,7 @@ proptest! {
         get in get(),
         list in list(),
         history in history(),
+        leader in leader(),
     ) {
         let many = RenewManyReply { answers: renewals.clone() };
         let token = TokenReply { token };
@@ -302,6 +307,7 @@ proptest! {
             prop_assert_eq!(&GetReply::from_reply(wire(get.to_reply())), &Ok(get.clone()));
             prop_assert_eq!(&ListReply::from_reply(wire(list.to_reply())), &Ok(list.clone()));
             prop_assert_eq!(&HistoryReply::from_reply(wire(history.to_reply())), &Ok(history.clone()));
+            prop_assert_eq!(LeaderReply::from_reply(wire(leader.to_reply())), Ok(leader));
         }
     }
 }
