@@ -31,6 +31,11 @@ pub const TTL_MS_MAX: u64 = i64::MAX as u64;
 pub const BATCH_COMMANDS_MAX: usize = 512;
 /// Names in one renewal of many at the most.
 pub const RENEW_MANY_MAX: usize = 1_024;
+/// Keys that one command or transaction names at the most, where it may change any. At about a microsecond each this
+/// keeps one entry within some milliseconds.
+pub const KEYS_PER_CHANGE_MAX: usize = 4_096;
+/// Commands of one transaction at the most.
+pub const TRANSACTION_COMMANDS_MAX: usize = 1_024;
 /// Bytes of one encoded log entry at the most: one batch, or a single largest command with room to spare.
 pub const ENTRY_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 

@@ -115,7 +115,7 @@ impl Events {
 
 fn event(effect: &Effect) -> Option<LeaseEvent> {
     match effect {
-        Effect::Woken { .. } => None,
+        Effect::Woken { .. } | Effect::Published { .. } => None,
         Effect::Granted {
             key,
             owner,

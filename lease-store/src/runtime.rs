@@ -40,7 +40,8 @@ pub trait Rt: AsyncRuntime + Send + Sync + Sized {
         <Self::Instant as Instant>::now()
     }
 
-    /// The wall clock. Only the floor of the token counter may ask for it.
+    /// The wall clock. The floor of the token counter asks for it, and whoever is told a time of the wall clock: nothing
+    /// else.
     #[must_use]
     fn wall_clock() -> SystemTime;
 
@@ -49,6 +50,13 @@ pub trait Rt: AsyncRuntime + Send + Sync + Sized {
     fn random_u64() -> u64 {
         Self::thread_rng().next_u64()
     }
+}
+
+/// The time since 1970 by the wall clock; zero before that.
+pub(crate) fn unix_time<R: Rt>() -> Duration {
+    R::wall_clock()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 /// The tokio runtime: what the server and the embedded store run on.

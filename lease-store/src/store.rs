@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use lease_core::limits::KEYS_PER_CHANGE_MAX;
 use lease_core::machine::codec::{CodecError, EncodedCommand};
-use lease_core::machine::{Command, LeaseInfo, LeaseKey, LeaseMachine, Outcome, Stats};
+use lease_core::machine::{Command, KeyCommand, LeaseInfo, LeaseKey, LeaseMachine, Outcome, Stats};
 use lease_core::{Attachment, Timestamp};
 use tokio::sync::watch;
 
@@ -121,6 +122,33 @@ impl<R: Rt> Store<R> {
             // The end of a lease is decided in the log, never by a reader's clock.
             self.submit(&Command::Touch { key: key.clone() }, IfUndelivered::Keep)
                 .await?;
+        }
+        Err(StoreError::Unavailable {
+            leader: self.leader(),
+        })
+    }
+
+    /// The leases of several names, as of one moment after the call.
+    pub(crate) async fn see_all(&self, keys: &[LeaseKey]) -> Result<Vec<Option<Seen>>, StoreError> {
+        for _ in 0..LOOKS_MAX {
+            let at = self.parts.reader.barrier().await?;
+            let leases: Vec<Option<LeaseInfo>> = self
+                .parts
+                .replica
+                .look(|machine| keys.iter().map(|key| machine.get(key)).collect());
+            let is_due = |lease: &Option<LeaseInfo>| lease.as_ref().is_some_and(|lease| lease.deadline <= at);
+            let due = keys.iter().zip(&leases).filter(|(_, lease)| is_due(lease));
+            let due: Vec<LeaseKey> = due
+                .map(|(key, _)| key.clone())
+                .take(KEYS_PER_CHANGE_MAX)
+                .collect();
+            if due.is_empty() {
+                let seen = leases.into_iter().map(|lease| Some(Seen { lease: lease?, at }));
+                return Ok(seen.collect());
+            }
+            // The end of a lease is decided in the log, never by a reader's clock.
+            let touch = Command::Key(KeyCommand::Look { keys: due });
+            self.submit(&touch, IfUndelivered::Keep).await?;
         }
         Err(StoreError::Unavailable {
             leader: self.leader(),

@@ -79,6 +79,8 @@ impl LeaseMachine {
                 self.touch(key, effects);
                 Outcome::Done
             }
+            Command::Key(command) => self.key_command_alone(command, effects),
+            Command::Transaction { watched, commands } => self.transaction(watched, commands, effects),
         }
     }
 

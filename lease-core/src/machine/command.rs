@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, MachineVersion};
+use super::{KeyCommand, Limits, MachineVersion, Watched};
 use crate::types::{
     Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Ttl,
 };
@@ -122,6 +122,15 @@ pub enum Command {
         /// The name.
         key: LeaseKey,
     },
+    /// A command on Redis's keys that has no tag of its own above.
+    Key(KeyCommand),
+    /// Several commands on keys with nothing in between, if no watched key was changed (`EXEC`).
+    Transaction {
+        /// Keys as they were seen.
+        watched: Vec<Watched>,
+        /// The commands, in order.
+        commands: Vec<KeyCommand>,
+    },
 }
 
 /// A request for a lease.
@@ -183,6 +192,8 @@ pub enum TtlCondition {
     IfLater,
     /// Only if it ends earlier than now set (`LT`).
     IfEarlier,
+    /// Only if there is a deadline, and it ends earlier than that (`XX` and `LT`).
+    IfExpiringAndEarlier,
 }
 
 /// Redis's `SET`.
@@ -207,6 +218,8 @@ pub enum SetExpiry {
     In(Ttl),
     /// Leaves it as it is (`KEEPTTL`).
     Keep,
+    /// It has passed already (`PXAT` with a time that is over): the key is stored, and ends at once.
+    Over,
 }
 
 /// When `SET` stores.
@@ -222,4 +235,8 @@ pub enum SetCondition {
     IfEqual(OwnerId),
     /// Only if another value, or none, is stored (`IFNE`).
     IfNotEqual(OwnerId),
+    /// Only if a value of this [`super::digest`] is stored (`IFDEQ`).
+    IfDigestEqual(u64),
+    /// Only if a value of another digest, or none, is stored (`IFDNE`).
+    IfDigestNotEqual(u64),
 }

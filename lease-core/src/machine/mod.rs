@@ -25,6 +25,8 @@ mod config;
 mod endings;
 mod hold;
 mod index;
+mod key_command;
+mod keys;
 mod leases;
 mod outcome;
 mod queue;
@@ -36,6 +38,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod token;
+mod transaction;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -45,6 +48,7 @@ pub use command::{
     Acquire, Command, LeaseKey, ReleaseCause, Renewal, Set, SetCondition, SetExpiry, TtlCondition, Wait,
 };
 pub use config::{Limits, MachineVersion};
+pub use key_command::{KeyCommand, ManyCondition, Sighting, Watched, digest};
 pub use outcome::{Applied, Effect, EndReason, Holder, LimitKind, Outcome, Refusal, UnsupportedVersion};
 pub use read::{LeaseInfo, LeasePage, Stats};
 pub use snapshot::{SnapshotError, View};
@@ -54,6 +58,7 @@ use endings::Endings;
 use leases::Leases;
 use requests::Requests;
 use token::TokenCounter;
+use transaction::Serving;
 use waits::Waits;
 
 /// Every lease, queue and remembered request of one store, and the token counter.
@@ -69,6 +74,8 @@ pub struct LeaseMachine {
     endings: Endings,
     /// The highest incarnation of each node that ever started.
     incarnations: BTreeMap<u64, u64>,
+    /// Between entries always [`Serving::AtOnce`].
+    serving: Serving,
 }
 
 impl LeaseMachine {
@@ -85,6 +92,7 @@ impl LeaseMachine {
             requests: Requests::new(),
             endings: Endings::new(),
             incarnations: BTreeMap::new(),
+            serving: Serving::AtOnce,
         }
     }
 }

@@ -77,6 +77,14 @@ pub enum Outcome {
     },
     /// Refused before anything was done.
     Refused(Refusal),
+    /// How many keys were stored or ended.
+    Count(u64),
+    /// The keys that were asked for, in order, as they stood.
+    Looked(Vec<Option<Holder>>),
+    /// One answer for each command of a transaction, in order.
+    Transaction(Vec<Outcome>),
+    /// A watched key was changed: nothing was done.
+    WatchFailed,
 }
 
 /// Who holds a lease, as of one entry.
@@ -157,6 +165,12 @@ pub enum Refusal {
         /// The active version.
         active: MachineVersion,
     },
+    /// One command, or one transaction, names more keys than the machine takes.
+    #[error("one command or transaction names at most {max} keys")]
+    TooManyKeys {
+        /// Most keys.
+        max: u64,
+    },
 }
 
 /// The total bounds that a command can meet.
@@ -220,6 +234,13 @@ pub enum Effect {
         at: Timestamp,
         /// Why.
         reason: EndReason,
+    },
+    /// Something was said to the subscribers of a channel.
+    Published {
+        /// The channel.
+        channel: SharedBytes,
+        /// What was said.
+        message: SharedBytes,
     },
 }
 

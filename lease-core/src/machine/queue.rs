@@ -5,6 +5,7 @@ use super::command::Wait as WaitRequest;
 use super::outcome::{Effect, EndReason, Holder, LimitKind, Outcome, Refusal};
 use super::requests::{RequestKey, RequestState};
 use super::slab::Slot;
+use super::transaction::Serving;
 use super::waits::{Presence, Wait};
 use super::{Acquire, LeaseKey, LeaseMachine};
 use crate::limits::DETACHED_WAIT_MS;
@@ -107,7 +108,13 @@ impl LeaseMachine {
     }
 
     /// Grants a name that nobody holds to the first in line, then forgets the name if it is idle.
+    ///
+    /// Within a transaction that comes at its end: nobody is granted a key between two of its commands.
     pub(super) fn serve_queue(&mut self, slot: Slot, effects: &mut Vec<Effect>) {
+        if let Serving::Later(slots) = &mut self.serving {
+            slots.push(slot);
+            return;
+        }
         self.end_due_heads(slot, effects);
         while self.leases.hold(slot).is_none()
             && let Some(head) = self.waits.head(slot)

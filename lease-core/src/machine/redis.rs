@@ -4,7 +4,7 @@ use super::acquire::Grant;
 use super::leases::{DeadlineSetBy, Hold};
 use super::outcome::{Effect, EndReason, LimitKind, Outcome};
 use super::slab::Slot;
-use super::{LeaseKey, LeaseMachine, Set, SetCondition, SetExpiry, TtlCondition};
+use super::{LeaseKey, LeaseMachine, Set, SetExpiry, TtlCondition};
 use crate::types::{OwnerId, Timestamp, Ttl};
 
 /// A deadline, and the time to live that it counts from.
@@ -14,27 +14,29 @@ struct Until {
 }
 
 impl LeaseMachine {
-    /// `SET` with a condition that proves ownership (`XX`, `IFEQ`) and the value that is stored is a renewal: the same
+    /// `SET` with a condition that proves ownership (`XX`, `IFEQ`, `IFDEQ`) and the value that is stored is a renewal: the same
     /// token. Lock libraries extend that way. Every other `SET` that stores is a grant: a new token.
     pub(super) fn set(&mut self, set: &Set, effects: &mut Vec<Effect>) -> Outcome {
+        let outcome = self.store_value(set, effects);
+        if set.expiry == SetExpiry::Over {
+            // Ended here, and not by whatever comes next.
+            self.touch(&set.key, effects);
+        }
+        outcome
+    }
+
+    fn store_value(&mut self, set: &Set, effects: &mut Vec<Effect>) -> Outcome {
         let slot = self.touch(&set.key, effects);
         let standing = slot.and_then(|slot| Some((slot, self.leases.hold(slot)?)));
         let Some((slot, hold)) = standing else {
-            return match set.condition {
-                SetCondition::Always | SetCondition::IfAbsent | SetCondition::IfNotEqual(_) => {
-                    self.set_new(set, slot, effects)
-                }
-                SetCondition::IfPresent | SetCondition::IfEqual(_) => Outcome::NotStored { current: None },
+            return if set.condition.holds(None) {
+                self.set_new(set, slot, effects)
+            } else {
+                Outcome::NotStored { current: None }
             };
         };
         let (owner, token, deadline, ttl) = (hold.owner.clone(), hold.token, hold.deadline, hold.ttl);
-        let stores = match &set.condition {
-            SetCondition::Always | SetCondition::IfPresent => true,
-            SetCondition::IfAbsent => false,
-            SetCondition::IfEqual(value) => *value == owner,
-            SetCondition::IfNotEqual(value) => *value != owner,
-        };
-        if !stores {
+        if !set.condition.holds(Some(&owner)) {
             return Outcome::NotStored { current: Some(owner) };
         }
         let until = match set.expiry {
@@ -47,8 +49,12 @@ impl LeaseMachine {
                 deadline: self.now.after(ttl),
                 ttl: Some(ttl),
             },
+            SetExpiry::Over => Until {
+                deadline: self.now,
+                ttl: None,
+            },
         };
-        if proves_ownership(&set.condition) && set.value == owner {
+        if set.condition.proves_ownership() && set.value == owner {
             // A deadline that is kept stays the word of whoever set it.
             if set.expiry != SetExpiry::Keep {
                 self.leases
@@ -67,11 +73,11 @@ impl LeaseMachine {
             Ok(token) => token,
             Err(refusal) => return Outcome::Refused(refusal),
         };
-        let ttl = match set.expiry {
-            SetExpiry::In(ttl) => Some(ttl),
-            SetExpiry::Never | SetExpiry::Keep => None,
+        let (deadline, ttl) = match set.expiry {
+            SetExpiry::In(ttl) => (self.now.after(ttl), Some(ttl)),
+            SetExpiry::Over => (self.now, None),
+            SetExpiry::Never | SetExpiry::Keep => (Timestamp::NEVER, None),
         };
-        let deadline = ttl.map_or(Timestamp::NEVER, |ttl| self.now.after(ttl));
         let slot = slot.unwrap_or_else(|| self.leases.find_or_make(&set.key));
         let grant = Grant {
             owner: set.value.clone(),
@@ -134,15 +140,7 @@ impl LeaseMachine {
         };
         let (before, by) = (hold.deadline, hold.deadline_set_by);
         let after = ttl.map_or(Timestamp::NEVER, |ttl| self.now.after(ttl));
-        let sets = match condition {
-            // `PERSIST` of a key without a deadline changes nothing.
-            TtlCondition::Always => after != Timestamp::NEVER || before != Timestamp::NEVER,
-            TtlCondition::IfPersistent => before == Timestamp::NEVER,
-            TtlCondition::IfExpiring => before != Timestamp::NEVER,
-            TtlCondition::IfLater => after > before,
-            TtlCondition::IfEarlier => after < before,
-        };
-        if !sets {
+        if !condition.holds(before, after) {
             return Outcome::Unchanged;
         }
         let by = if after < before {
@@ -155,9 +153,17 @@ impl LeaseMachine {
     }
 }
 
-const fn proves_ownership(condition: &SetCondition) -> bool {
-    match condition {
-        SetCondition::IfPresent | SetCondition::IfEqual(_) => true,
-        SetCondition::Always | SetCondition::IfAbsent | SetCondition::IfNotEqual(_) => false,
+impl TtlCondition {
+    /// Whether a deadline is to be moved.
+    pub(super) fn holds(self, before: Timestamp, after: Timestamp) -> bool {
+        match self {
+            // `PERSIST` of a key without a deadline changes nothing.
+            Self::Always => after != Timestamp::NEVER || before != Timestamp::NEVER,
+            Self::IfPersistent => before == Timestamp::NEVER,
+            Self::IfExpiring => before != Timestamp::NEVER,
+            Self::IfLater => after > before,
+            Self::IfEarlier => after < before,
+            Self::IfExpiringAndEarlier => before != Timestamp::NEVER && after < before,
+        }
     }
 }

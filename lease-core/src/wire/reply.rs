@@ -66,6 +66,12 @@ impl Reply {
     }
 }
 
+impl From<ErrorReply> for Reply {
+    fn from(error: ErrorReply) -> Self {
+        Self::Error(error)
+    }
+}
+
 /// An error reply: a word for programs, and a text for people.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ErrorReply(Line);

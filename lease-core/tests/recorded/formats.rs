@@ -42,6 +42,20 @@ const COMMANDS: &[&str] = &[
     "set lock:a worker-a px 5000 ifne worker-b",
     "delete lock:a",
     "touch lock:a",
+    "del lock:a 3/lock:b",
+    "delex lock:a ifeq worker-a",
+    "delex lock:a ifne worker-a",
+    "delex lock:a ifdeq 3244421341483603138",
+    "delex lock:a ifdne 3244421341483603138",
+    "take lock:a",
+    "mset lock:a worker-a 3/lock:b worker-b",
+    "msetnx lock:a worker-a",
+    "expire-now lock:a",
+    "expire-now lock:a xxlt",
+    "look lock:a lock:b",
+    "publish news it has happened",
+    "multi exec",
+    "multi lock:a 300 70000 lock:b none exec set lock:a worker-a over ifdeq 7 , persist lock:b , pexpire lock:b 5 nx",
 ];
 
 /// A history that leaves every kind of item in a snapshot.
@@ -144,9 +158,11 @@ fn every_kind_of_command_is_among_those_that_are_recorded() {
         Command::Set(_) => 15,
         Command::Delete { .. } => 16,
         Command::Touch { .. } => 17,
+        Command::Key(_) => 18,
+        Command::Transaction { .. } => 19,
     };
     // A new kind does not compile until it stands here: record it above as well. Tags are the numbers here.
-    let last = 17;
+    let last = 19;
     let commands = commands();
     for expected in 0..=last {
         let command = commands.iter().find(|command| kind(command) == expected);

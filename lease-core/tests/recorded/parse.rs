@@ -1,11 +1,11 @@
 //! The words of a script: one entry a line, `TIME COMMAND [; COMMAND ..]`.
 
 use lease_core::machine::{
-    Acquire, Command, LeaseKey, Limits, MachineVersion, ReleaseCause, Renewal, Set, SetCondition, SetExpiry,
-    TtlCondition, Wait,
+    Acquire, Command, KeyCommand, LeaseKey, Limits, MachineVersion, ManyCondition, ReleaseCause, Renewal,
+    Set, SetCondition, SetExpiry, Sighting, TtlCondition, Wait, Watched,
 };
 use lease_core::{
-    Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Ttl,
+    Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Timestamp, Ttl,
 };
 
 /// The words of one command that are not read yet.
@@ -131,10 +131,85 @@ pub(crate) fn command(text: &str, limits: Limits) -> Command {
         },
         "limit" => Command::SetLimits(limit(&mut words, limits)),
         "set" => Command::Set(set(&mut words)),
-        other => panic!("no such command: {other}"),
+        "multi" => transaction(&mut words),
+        other => Command::Key(key_command(other, &mut words)),
     };
     assert_eq!(words.0.next(), None, "left over in {text:?}");
     command
+}
+
+/// `KEY TOKEN DEADLINE` or `KEY none` for each key that is watched, `exec`, and commands on keys with a comma between them.
+fn transaction(words: &mut Words<'_>) -> Command {
+    let mut watched = Vec::new();
+    while !words.take("exec") {
+        let key = words.key();
+        let seen = if words.take("none") {
+            None
+        } else {
+            let (token, deadline) = (words.token(), Timestamp::from_millis(words.number()));
+            Some(Sighting { token, deadline })
+        };
+        watched.push(Watched { key, seen });
+    }
+    let mut commands = Vec::new();
+    while words.0.peek().is_some() {
+        let name = words.next();
+        commands.push(key_command(name, words));
+        words.take(",");
+    }
+    Command::Transaction { watched, commands }
+}
+
+fn key_command(name: &str, words: &mut Words<'_>) -> KeyCommand {
+    match name {
+        "set" => KeyCommand::Set(set(words)),
+        "pexpire" => KeyCommand::SetTtl {
+            key: words.key(),
+            ttl: Some(words.ttl()),
+            condition: ttl_condition(words),
+        },
+        "persist" => KeyCommand::SetTtl {
+            key: words.key(),
+            ttl: None,
+            condition: TtlCondition::Always,
+        },
+        "del" => KeyCommand::Delete { keys: keys(words) },
+        "delex" => KeyCommand::DeleteIf {
+            key: words.key(),
+            condition: set_condition(words),
+        },
+        "take" => KeyCommand::Take { key: words.key() },
+        "mset" | "msetnx" => {
+            let mut pairs = Vec::new();
+            while words.0.peek().is_some_and(|word| *word != ",") {
+                pairs.push((words.key(), words.owner()));
+            }
+            let condition = if name == "mset" {
+                ManyCondition::Always
+            } else {
+                ManyCondition::IfNoneHeld
+            };
+            KeyCommand::SetMany { pairs, condition }
+        }
+        "expire-now" => KeyCommand::ExpireNow {
+            key: words.key(),
+            condition: ttl_condition(words),
+        },
+        "look" => KeyCommand::Look { keys: keys(words) },
+        "publish" => KeyCommand::Publish {
+            channel: SharedBytes::from(words.next()),
+            message: SharedBytes::from(words.0.by_ref().collect::<Vec<_>>().join(" ").as_str()),
+        },
+        other => panic!("no such command: {other}"),
+    }
+}
+
+fn keys(words: &mut Words<'_>) -> Vec<LeaseKey> {
+    let mut keys = Vec::new();
+    while words.0.peek().is_some_and(|word| *word != ",") {
+        keys.push(words.key());
+    }
+    keys
 }
 
 fn acquire(words: &mut Words<'_>) -> Acquire {
@@ -170,12 +245,13 @@ fn renewal(words: &mut Words<'_>) -> Renewal {
 }
 
 fn ttl_condition(words: &mut Words<'_>) -> TtlCondition {
-    match words.0.next() {
+    match words.0.next_if(|word| *word != ",") {
         None => TtlCondition::Always,
         Some("nx") => TtlCondition::IfPersistent,
         Some("xx") => TtlCondition::IfExpiring,
         Some("gt") => TtlCondition::IfLater,
         Some("lt") => TtlCondition::IfEarlier,
+        Some("xxlt") => TtlCondition::IfExpiringAndEarlier,
         Some(other) => panic!("no such condition: {other}"),
     }
 }
@@ -188,20 +264,30 @@ fn set(words: &mut Words<'_>) -> Set {
             SetExpiry::In(words.ttl())
         } else if words.take("keepttl") {
             SetExpiry::Keep
+        } else if words.take("over") {
+            SetExpiry::Over
         } else {
             SetExpiry::Never
         },
-        condition: if words.take("nx") {
-            SetCondition::IfAbsent
-        } else if words.take("xx") {
-            SetCondition::IfPresent
-        } else if words.take("ifeq") {
-            SetCondition::IfEqual(words.owner())
-        } else if words.take("ifne") {
-            SetCondition::IfNotEqual(words.owner())
-        } else {
-            SetCondition::Always
-        },
+        condition: set_condition(words),
+    }
+}
+
+fn set_condition(words: &mut Words<'_>) -> SetCondition {
+    if words.take("nx") {
+        SetCondition::IfAbsent
+    } else if words.take("xx") {
+        SetCondition::IfPresent
+    } else if words.take("ifeq") {
+        SetCondition::IfEqual(words.owner())
+    } else if words.take("ifne") {
+        SetCondition::IfNotEqual(words.owner())
+    } else if words.take("ifdeq") {
+        SetCondition::IfDigestEqual(words.number())
+    } else if words.take("ifdne") {
+        SetCondition::IfDigestNotEqual(words.number())
+    } else {
+        SetCondition::Always
     }
 }
 

@@ -45,6 +45,18 @@ pub(crate) fn outcome(outcome: &Outcome) -> String {
             format!("not stored, there is: {current}")
         }
         Outcome::Refused(refusal) => format!("refused: {refusal}"),
+        Outcome::Count(count) => format!("{count} keys"),
+        Outcome::Looked(seen) => {
+            let seen = seen
+                .iter()
+                .map(|seen| seen.as_ref().map_or("nobody".to_owned(), held));
+            format!("[{}]", seen.collect::<Vec<_>>().join("; "))
+        }
+        Outcome::Transaction(all) => {
+            let all: Vec<String> = all.iter().map(self::outcome).collect();
+            format!("[{}]", all.join("; "))
+        }
+        Outcome::WatchFailed => "a watched key was changed".to_owned(),
     }
 }
 
@@ -71,6 +83,7 @@ pub(crate) fn effect(effect: &Effect) -> String {
             name(key),
             why(reason)
         ),
+        Effect::Published { channel, message } => format!("published on {channel}: {message}"),
     }
 }
 

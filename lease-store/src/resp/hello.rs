@@ -4,8 +4,8 @@ use lease_core::wire::{ErrorWord, Protocol, Reply, Request};
 
 use super::REDIS_VERSION;
 use super::session::Session;
-use super::set::syntax_error;
 use super::verb::wrong_arity;
+use lease_core::redis::syntax_error;
 
 /// Answers `HELLO [protover [AUTH username password] [SETNAME clientname]]`.
 pub(super) fn hello(session: &mut Session, request: &Request) -> Reply {
@@ -90,7 +90,7 @@ pub(super) fn auth(session: &mut Session, request: &Request) -> Reply {
     let shown = match (request.arg(1), request.arg(2), request.arg(3)) {
         (Some(password), None, _) => session.authenticate(None, password),
         (Some(user), Some(password), None) => session.authenticate(Some(user), password),
-        (Some(_), Some(_), Some(_)) => Err(syntax_error()),
+        (Some(_), Some(_), Some(_)) => Err(syntax_error().into()),
         (None, ..) => Err(wrong_arity("auth")),
     };
     shown.map_or_else(|refused| refused, |()| Reply::OK)

@@ -14,7 +14,6 @@ mod keys;
 mod listener;
 mod plan;
 mod session;
-mod set;
 mod verb;
 
 pub(crate) use auth::Password;

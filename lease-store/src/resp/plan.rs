@@ -48,6 +48,7 @@ impl Connection {
         }
         match verb {
             Verb::Lease(verb) => self.plan_lease(verb, request),
+            Verb::Key(verb) => keys::plan(self, verb, request),
             Verb::Auth => Plan::Now(auth(&mut self.session, request)),
             Verb::Hello => Plan::Now(hello(&mut self.session, request)),
             Verb::Client => Plan::Now(client(&mut self.session, request)),
@@ -64,19 +65,7 @@ impl Connection {
                 Plan::Now(RESET)
             }
             Verb::Quit => Plan::Last(Reply::OK),
-            Verb::Set => self.planned(keys::set(self, request)),
-            Verb::Get => self.planned(keys::get(self, request)),
-            Verb::Del | Verb::Unlink => self.planned(keys::del(self, request)),
-            Verb::Exists => self.planned(keys::exists(self, request)),
-            Verb::Ttl | Verb::Pttl => self.planned(keys::ttl(self, verb, request)),
-            Verb::Expire | Verb::Pexpire => self.planned(keys::expire(self, verb, request)),
-            Verb::Persist => self.planned(keys::persist(self, request)),
         }
-    }
-
-    #[expect(clippy::unused_self, reason = "reads as a sentence where it is called")]
-    fn planned(&self, plan: Result<Plan, Reply>) -> Plan {
-        plan.unwrap_or_else(Plan::Now)
     }
 
     fn plan_lease(&self, verb: LeaseVerb, request: &Request) -> Plan {

@@ -6,7 +6,7 @@ use lease_core::Database;
 use lease_core::wire::{Access, ErrorWord, Protocol, Reply};
 
 use super::auth::Password;
-use super::set::read_integer;
+use lease_core::redis::read_integer;
 
 /// Longest name that `CLIENT SETNAME` takes, in bytes.
 const CLIENT_NAME_BYTES_MAX: usize = 256;

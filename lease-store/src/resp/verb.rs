@@ -1,5 +1,6 @@
 //! The commands that are served, beside `LEASE.*`: their names, and how many arguments each takes.
 
+use lease_core::redis::{self, Arity, KeyVerb};
 use lease_core::wire::{ErrorWord, LeaseVerb, Reply, Request};
 
 /// Bytes of a name or an argument that an error text repeats, as Redis does.
@@ -9,59 +10,31 @@ const SHOWN_BYTES_MAX: usize = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Lease(LeaseVerb),
+    Key(KeyVerb),
     Auth,
     Client,
     Command,
-    Del,
     Echo,
-    Exists,
-    Expire,
-    Get,
     Hello,
     Info,
-    Persist,
-    Pexpire,
     Ping,
-    Pttl,
     Quit,
     Reset,
     Select,
-    Set,
-    Ttl,
-    Unlink,
 }
-
-/// How many arguments a command takes, its name not counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Arity {
-    min: usize,
-    max: usize,
-}
-
-const ANY: usize = usize::MAX;
 
 /// The commands by name; `LEASE.*` has a table of its own.
-const TABLE: [(&str, Verb, Arity); 20] = [
-    ("auth", Verb::Auth, Arity { min: 1, max: ANY }),
-    ("client", Verb::Client, Arity { min: 1, max: ANY }),
-    ("command", Verb::Command, Arity { min: 0, max: ANY }),
-    ("del", Verb::Del, Arity { min: 1, max: ANY }),
-    ("echo", Verb::Echo, Arity { min: 1, max: 1 }),
-    ("exists", Verb::Exists, Arity { min: 1, max: ANY }),
-    ("expire", Verb::Expire, Arity { min: 2, max: ANY }),
-    ("get", Verb::Get, Arity { min: 1, max: 1 }),
-    ("hello", Verb::Hello, Arity { min: 0, max: ANY }),
-    ("info", Verb::Info, Arity { min: 0, max: ANY }),
-    ("persist", Verb::Persist, Arity { min: 1, max: 1 }),
-    ("pexpire", Verb::Pexpire, Arity { min: 2, max: ANY }),
+const TABLE: [(&str, Verb, Arity); 10] = [
+    ("auth", Verb::Auth, Arity::at_least(1)),
+    ("client", Verb::Client, Arity::at_least(1)),
+    ("command", Verb::Command, Arity::at_least(0)),
+    ("echo", Verb::Echo, Arity::exactly(1)),
+    ("hello", Verb::Hello, Arity::at_least(0)),
+    ("info", Verb::Info, Arity::at_least(0)),
     ("ping", Verb::Ping, Arity { min: 0, max: 1 }),
-    ("pttl", Verb::Pttl, Arity { min: 1, max: 1 }),
-    ("quit", Verb::Quit, Arity { min: 0, max: ANY }),
-    ("reset", Verb::Reset, Arity { min: 0, max: 0 }),
-    ("select", Verb::Select, Arity { min: 1, max: 1 }),
-    ("set", Verb::Set, Arity { min: 2, max: ANY }),
-    ("ttl", Verb::Ttl, Arity { min: 1, max: 1 }),
-    ("unlink", Verb::Unlink, Arity { min: 1, max: ANY }),
+    ("quit", Verb::Quit, Arity::at_least(0)),
+    ("reset", Verb::Reset, Arity::exactly(0)),
+    ("select", Verb::Select, Arity::exactly(1)),
 ];
 
 impl Verb {
@@ -74,6 +47,9 @@ impl Verb {
         if let Some(lease) = LeaseVerb::parse(name) {
             return Ok(Self::Lease(lease));
         }
+        if let Some(key) = KeyVerb::parse(name) {
+            return Ok(Self::Key(key));
+        }
         let found = TABLE
             .iter()
             .find(|(known, _, _)| name.eq_ignore_ascii_case(known.as_bytes()));
@@ -81,7 +57,7 @@ impl Verb {
             return Err(unknown_command(request));
         };
         let arguments = request.len().saturating_sub(1);
-        if (arity.min..=arity.max).contains(&arguments) {
+        if arity.takes(arguments) {
             Ok(*verb)
         } else {
             Err(wrong_arity(known))
@@ -94,17 +70,17 @@ impl Verb {
     }
 }
 
+/// `LEASE.TOKEN`, which is among both.
+const LEASE_KEY_VERBS: usize = 1;
+
 /// How many commands are served.
 pub(super) const fn count() -> usize {
-    TABLE.len() + LeaseVerb::ALL.len()
+    TABLE.len() + LeaseVerb::ALL.len() + KeyVerb::COUNT - LEASE_KEY_VERBS
 }
 
 /// The error for a command that takes another number of arguments.
 pub(super) fn wrong_arity(name: &str) -> Reply {
-    Reply::error(
-        ErrorWord::Err,
-        format_args!("wrong number of arguments for '{name}' command"),
-    )
+    Reply::Error(redis::wrong_arity(name))
 }
 
 /// The text is matched by several clients.

@@ -1,13 +1,17 @@
 //! The commands of Redis's string keys: a key is a lease, and its value names the owner.
 
-use lease_core::machine::{Command, LeaseKey, Outcome, Set, SetCondition, TtlCondition};
+use lease_core::machine::{
+    Command, Holder, KeyCommand, LeaseKey, Outcome, Set, SetCondition, TtlCondition, Watched,
+};
+use lease_core::redis::Change;
+use lease_core::wire::Reply;
 use lease_core::{FenceToken, OwnerId, Ttl};
 
 use super::CallError;
 use super::leases::unexpected;
 use crate::orphans::IfUndelivered;
 use crate::runtime::Rt;
-use crate::store::Store;
+use crate::store::{Seen, Store};
 
 /// What `SET` did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,18 +53,78 @@ impl<R: Rt> Store<R> {
     /// # Cancel safety
     /// Dropped, it may or may not be applied. What `NX` took is released then; any other `SET` stays.
     pub async fn set(&self, set: Set) -> Result<Stored, CallError> {
-        let if_undelivered = match set.condition {
-            SetCondition::IfAbsent => IfUndelivered::Release(set.key.clone()),
-            SetCondition::Always
-            | SetCondition::IfPresent
-            | SetCondition::IfEqual(_)
-            | SetCondition::IfNotEqual(_) => IfUndelivered::Keep,
-        };
-        match self.submit(&Command::Set(set), if_undelivered).await? {
+        match self.change(KeyCommand::Set(set)).await? {
             Outcome::Stored { token, previous } => Ok(Stored::Yes { token, previous }),
             Outcome::NotStored { current } => Ok(Stored::No { current }),
             other => Err(unexpected("SET", other)),
         }
+    }
+
+    /// Applies one of Redis's commands on keys, and gives its outcome.
+    ///
+    /// # Errors
+    /// [`CallError`] says whether it may have been applied.
+    ///
+    /// # Cancel safety
+    /// As [`Store::set`], where it is a `SET NX`; else dropped, it may or may not be applied.
+    pub async fn change(&self, command: KeyCommand) -> Result<Outcome, CallError> {
+        let if_undelivered = match &command {
+            KeyCommand::Set(set) if set.condition == SetCondition::IfAbsent => {
+                IfUndelivered::Release(set.key.clone())
+            }
+            _ => IfUndelivered::Keep,
+        };
+        match self.submit(&command.into(), if_undelivered).await? {
+            Outcome::Refused(refusal) => Err(refusal.into()),
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// Applies several commands with nothing in between; `None` if a watched key was changed, and nothing was applied.
+    ///
+    /// # Errors
+    /// [`CallError`] says whether it may have been applied.
+    ///
+    /// # Cancel safety
+    /// Dropped, it may or may not be applied.
+    pub async fn transaction(
+        &self,
+        watched: Vec<Watched>,
+        commands: Vec<KeyCommand>,
+    ) -> Result<Option<Vec<Outcome>>, CallError> {
+        let command = Command::Transaction { watched, commands };
+        match self.submit(&command, IfUndelivered::Keep).await? {
+            Outcome::Transaction(outcomes) => Ok(Some(outcomes)),
+            Outcome::WatchFailed => Ok(None),
+            other => Err(unexpected("EXEC", other)),
+        }
+    }
+
+    /// How an outcome of a command is answered.
+    pub(crate) fn answer(&self, asked: &Change, outcome: Outcome) -> Reply {
+        match asked.reply(&outcome) {
+            Some(reply) => reply,
+            None => unexpected("a command on keys", outcome).to_reply(),
+        }
+    }
+
+    /// Who holds each of these keys, as of one moment. Linearizable.
+    ///
+    /// # Errors
+    /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
+    pub async fn look(&self, keys: &[LeaseKey]) -> Result<Vec<Option<Holder>>, CallError> {
+        let seen = self.see_all(keys).await?;
+        let holder = |seen: Seen| Holder {
+            remaining_ms: seen.remaining_ms(),
+            held_for_ms: seen.held_for_ms(),
+            token: seen.lease.token,
+            owner: seen.lease.owner,
+            waiters: seen.lease.waiters,
+        };
+        Ok(seen.into_iter().map(|seen| seen.map(holder)).collect())
     }
 
     /// The value of a key. Linearizable.

@@ -52,6 +52,7 @@ fn the_sweep_ends_waits_before_leases_and_both_in_the_order_of_their_deadlines()
             Effect::Woken { attachment, .. } => format!("woken {}", attachment.number),
             Effect::Ended { key, .. } => format!("ended {}", key.name),
             Effect::Granted { key, .. } => format!("granted {}", key.name),
+            Effect::Published { channel, .. } => format!("published {channel}"),
         })
         .collect();
     let expected = ["woken 2", "woken 1", "woken 0", "ended B", "ended C", "ended A"];

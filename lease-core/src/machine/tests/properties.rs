@@ -146,7 +146,7 @@ proptest! {
                     Effect::Ended { key, token, .. } => {
                         prop_assert_eq!(held.remove(&key), Some(token));
                     }
-                    Effect::Woken { .. } => {}
+                    Effect::Woken { .. } | Effect::Published { .. } => {}
                 }
             }
             for key in all_keys() {

@@ -6,10 +6,12 @@ use proptest::sample::select;
 use super::words::{key, owner, parked_at, request, ttl};
 use crate::limits::ISSUED_TOKEN_MAX;
 use crate::machine::{
-    Acquire, Command, LeaseKey, Limits, MachineVersion, ReleaseCause, Renewal, Set, SetCondition, SetExpiry,
-    TtlCondition, Wait,
+    Acquire, Command, KeyCommand, LeaseKey, Limits, MachineVersion, ManyCondition, ReleaseCause, Renewal,
+    Set, SetCondition, SetExpiry, Sighting, TtlCondition, Wait, Watched, digest,
 };
-use crate::types::{Attachment, Database, FenceToken, Metadata, OwnerId, RequestId, SharedBytes, Ttl};
+use crate::types::{
+    Attachment, Database, FenceToken, Metadata, OwnerId, RequestId, SharedBytes, Timestamp, Ttl,
+};
 
 /// An entry: how much later than the one before, and its commands. Tokens in it count backwards from the last one
 /// issued, so that a shorter history still means the same by them.
@@ -34,6 +36,11 @@ impl Step {
                 Command::RenewMany(renewals) => {
                     for renewal in renewals {
                         renewal.token = real(renewal.token);
+                    }
+                }
+                Command::Transaction { watched, .. } => {
+                    for seen in watched.iter_mut().filter_map(|watched| watched.seen.as_mut()) {
+                        seen.token = real(seen.token);
                     }
                 }
                 _ => {}
@@ -145,20 +152,61 @@ fn any_set() -> impl Strategy<Value = Set> {
         1 => Just(SetExpiry::Never),
         3 => any_ttl().prop_map(SetExpiry::In),
         1 => Just(SetExpiry::Keep),
+        1 => Just(SetExpiry::Over),
     ];
-    let condition = prop_oneof![
-        Just(SetCondition::Always),
-        Just(SetCondition::IfAbsent),
-        Just(SetCondition::IfPresent),
-        any_owner().prop_map(SetCondition::IfEqual),
-        any_owner().prop_map(SetCondition::IfNotEqual),
-    ];
-    (any_key(), any_owner(), expiry, condition).prop_map(|(key, value, expiry, condition)| Set {
+    (any_key(), any_owner(), expiry, any_condition()).prop_map(|(key, value, expiry, condition)| Set {
         key,
         value,
         expiry,
         condition,
     })
+}
+
+fn any_condition() -> impl Strategy<Value = SetCondition> {
+    let any_digest = || any_owner().prop_map(|owner| digest(owner.as_bytes()));
+    prop_oneof![
+        Just(SetCondition::Always),
+        Just(SetCondition::IfAbsent),
+        Just(SetCondition::IfPresent),
+        any_owner().prop_map(SetCondition::IfEqual),
+        any_owner().prop_map(SetCondition::IfNotEqual),
+        any_digest().prop_map(SetCondition::IfDigestEqual),
+        any_digest().prop_map(SetCondition::IfDigestNotEqual),
+    ]
+}
+
+fn key_command() -> impl Strategy<Value = KeyCommand> {
+    let keys = || prop::collection::vec(any_key(), 0..4);
+    let many = select(vec![ManyCondition::Always, ManyCondition::IfNoneHeld]);
+    let pairs = prop::collection::vec((any_key(), any_owner()), 0..4);
+    let words = || select(vec!["", "news"]).prop_map(SharedBytes::from);
+    prop_oneof![
+        3 => any_set().prop_map(KeyCommand::Set),
+        2 => (any_key(), prop::option::of(any_ttl()), any_ttl_condition())
+            .prop_map(|(key, ttl, condition)| KeyCommand::SetTtl { key, ttl, condition }),
+        2 => keys().prop_map(|keys| KeyCommand::Delete { keys }),
+        2 => (any_key(), any_condition())
+            .prop_map(|(key, condition)| KeyCommand::DeleteIf { key, condition }),
+        1 => any_key().prop_map(|key| KeyCommand::Take { key }),
+        2 => (pairs, many).prop_map(|(pairs, condition)| KeyCommand::SetMany { pairs, condition }),
+        2 => (any_key(), any_ttl_condition())
+            .prop_map(|(key, condition)| KeyCommand::ExpireNow { key, condition }),
+        1 => keys().prop_map(|keys| KeyCommand::Look { keys }),
+        1 => (words(), words())
+            .prop_map(|(channel, message)| KeyCommand::Publish { channel, message }),
+    ]
+}
+
+fn transaction() -> impl Strategy<Value = Command> {
+    let sighting = (
+        any_token(),
+        select(vec![5, 10, 20, u64::MAX]).prop_map(Timestamp::from_millis),
+    )
+        .prop_map(|(token, deadline)| Sighting { token, deadline });
+    let watched = (any_key(), prop::option::of(sighting)).prop_map(|(key, seen)| Watched { key, seen });
+    let watched = prop::collection::vec(watched, 0..2);
+    (watched, prop::collection::vec(key_command(), 0..5))
+        .prop_map(|(watched, commands)| Command::Transaction { watched, commands })
 }
 
 fn any_limits() -> impl Strategy<Value = Limits> {
@@ -191,6 +239,8 @@ pub(super) fn command() -> impl Strategy<Value = Command> {
         24 => acquire().prop_map(Command::Acquire),
         8 => any_renewal().prop_map(Command::Renew),
         5 => any_set().prop_map(Command::Set),
+        5 => key_command().prop_map(Command::Key),
+        4 => transaction(),
         6 => releases(),
         6 => redis_overrides(),
         6 => departures(),
@@ -211,22 +261,26 @@ fn releases() -> impl Strategy<Value = Command> {
 }
 
 fn redis_overrides() -> impl Strategy<Value = Command> {
-    let condition = select(vec![
-        TtlCondition::Always,
-        TtlCondition::IfPersistent,
-        TtlCondition::IfExpiring,
-        TtlCondition::IfLater,
-        TtlCondition::IfEarlier,
-    ]);
     let reason = select(vec!["", "stuck"]).prop_map(SharedBytes::from);
     prop_oneof![
-        3 => (any_key(), prop::option::of(any_ttl()), condition)
+        3 => (any_key(), prop::option::of(any_ttl()), any_ttl_condition())
             .prop_map(|(key, ttl, condition)| Command::SetTtl { key, ttl, condition }),
         1 => any_key().prop_map(|key| Command::Delete { key }),
         1 => (any_key(), reason).prop_map(|(key, reason)| Command::Force { key, reason }),
         1 => any_key().prop_map(|key| Command::Touch { key }),
         1 => prop::collection::vec(any_renewal(), 0..4).prop_map(Command::RenewMany),
     ]
+}
+
+fn any_ttl_condition() -> impl Strategy<Value = TtlCondition> {
+    select(vec![
+        TtlCondition::Always,
+        TtlCondition::IfPersistent,
+        TtlCondition::IfExpiring,
+        TtlCondition::IfLater,
+        TtlCondition::IfEarlier,
+        TtlCondition::IfExpiringAndEarlier,
+    ])
 }
 
 fn departures() -> impl Strategy<Value = Command> {

@@ -219,7 +219,10 @@ impl Lab {
                 attachment: found,
                 outcome,
             } if *found == attachment => Some(outcome),
-            Effect::Woken { .. } | Effect::Granted { .. } | Effect::Ended { .. } => None,
+            Effect::Woken { .. }
+            | Effect::Granted { .. }
+            | Effect::Ended { .. }
+            | Effect::Published { .. } => None,
         });
         let first = told.next();
         assert_eq!(told.next(), None, "{attachment} was told twice");

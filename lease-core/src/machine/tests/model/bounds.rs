@@ -51,6 +51,7 @@ impl Model {
 
     pub(super) fn bytes(&self) -> usize {
         let mut names: BTreeSet<&LeaseKey> = self.leases.keys().collect();
+        names.extend(self.later.iter().flatten());
         let mut bytes = 0;
         for (key, lease) in &self.leases {
             bytes += bytes_of(&lease.owner, lease.metadata.as_ref());
@@ -86,10 +87,10 @@ impl Model {
     }
 
     pub(super) fn admit_lease(&mut self, key: &LeaseKey, bytes: usize) -> Result<FenceToken, Refusal> {
-        let name = if self.waiters_of(key) == 0 {
-            key.name.as_bytes().len()
-        } else {
+        let name = if self.is_known(key) {
             0
+        } else {
+            key.name.as_bytes().len()
         };
         self.room(LimitKind::Leases, self.leases.len(), 1)?;
         self.room(LimitKind::Bytes, self.bytes(), bytes + name)?;

@@ -2,6 +2,7 @@
 //! no slot, no link. The machine must agree with it in everything that shows.
 
 mod bounds;
+mod keys;
 mod leases;
 mod queue;
 mod redis;
@@ -29,6 +30,8 @@ pub(in crate::machine::tests) struct Model {
     endings: VecDeque<(LeaseKey, FenceToken, EndReason, Timestamp)>,
     incarnations: BTreeMap<u64, u64>,
     effects: Vec<Effect>,
+    /// Keys whose queues are looked at once several commands are done; `None` between them.
+    later: Option<Vec<LeaseKey>>,
 }
 
 #[derive(Debug)]
@@ -78,6 +81,7 @@ impl Model {
             endings: VecDeque::new(),
             incarnations: BTreeMap::new(),
             effects: Vec::new(),
+            later: None,
         }
     }
 
@@ -197,6 +201,8 @@ impl Model {
                 self.limits = *limits;
                 Outcome::Done
             }
+            Command::Key(command) => self.alone(command),
+            Command::Transaction { watched, commands } => self.transaction(watched, commands),
         }
     }
 

@@ -22,6 +22,10 @@ impl Model {
     }
 
     pub(super) fn serve(&mut self, key: &LeaseKey) {
+        if let Some(later) = &mut self.later {
+            later.push(key.clone());
+            return;
+        }
         self.end_due_in_front(key);
         while !self.leases.contains_key(key)
             && let Some(first) = self.first_in_line(key)

@@ -3,7 +3,7 @@
 use super::bounds::bytes_of;
 use super::{Lease, Model};
 use crate::machine::{
-    EndReason, LeaseKey, LimitKind, Outcome, Refusal, Set, SetCondition, SetExpiry, TtlCondition,
+    EndReason, LeaseKey, LimitKind, Outcome, Refusal, Set, SetCondition, SetExpiry, TtlCondition, digest,
 };
 use crate::types::{Timestamp, Ttl};
 
@@ -15,15 +15,7 @@ impl Model {
             return Outcome::NotFound;
         };
         let deadline = ttl.map_or(Timestamp::NEVER, |ttl| now.after(ttl));
-        let persistent = lease.deadline == Timestamp::NEVER;
-        let sets = match condition {
-            TtlCondition::Always => !(persistent && ttl.is_none()),
-            TtlCondition::IfPersistent => persistent,
-            TtlCondition::IfExpiring => !persistent,
-            TtlCondition::IfLater => deadline > lease.deadline,
-            TtlCondition::IfEarlier => deadline < lease.deadline,
-        };
-        if !sets {
+        if !moves(condition, lease.deadline, deadline) {
             return Outcome::Unchanged;
         }
         lease.shortened_by_others |= deadline < lease.deadline;
@@ -33,14 +25,25 @@ impl Model {
     }
 
     pub(super) fn set(&mut self, set: &Set) -> Outcome {
+        let outcome = self.store(set);
+        if set.expiry == SetExpiry::Over {
+            self.touch(&set.key);
+        }
+        outcome
+    }
+
+    fn store(&mut self, set: &Set) -> Outcome {
         self.touch(&set.key);
         let current = self.leases.get(&set.key).map(|lease| lease.owner.clone());
+        let stored = current.as_ref().map(|value| digest(value.as_bytes()));
         let (stores, proves) = match &set.condition {
             SetCondition::Always => (true, false),
             SetCondition::IfAbsent => (current.is_none(), false),
             SetCondition::IfPresent => (current.is_some(), true),
             SetCondition::IfEqual(value) => (current.as_ref() == Some(value), true),
             SetCondition::IfNotEqual(value) => (current.as_ref() != Some(value), false),
+            SetCondition::IfDigestEqual(wanted) => (stored == Some(*wanted), true),
+            SetCondition::IfDigestNotEqual(unwanted) => (stored != Some(*unwanted), false),
         };
         if !stores {
             return Outcome::NotStored { current };
@@ -50,6 +53,7 @@ impl Model {
         let (deadline, ttl) = match set.expiry {
             SetExpiry::Never => (Timestamp::NEVER, None),
             SetExpiry::In(ttl) => (now.after(ttl), Some(ttl)),
+            SetExpiry::Over => (now, None),
             SetExpiry::Keep => old
                 .as_ref()
                 .map_or((Timestamp::NEVER, None), |old| (old.deadline, old.ttl)),
@@ -97,5 +101,18 @@ impl Model {
             token,
             previous: current,
         }
+    }
+}
+
+/// Whether a deadline is moved from one point to another.
+pub(super) fn moves(condition: TtlCondition, before: Timestamp, after: Timestamp) -> bool {
+    let persistent = before == Timestamp::NEVER;
+    match condition {
+        TtlCondition::Always => !(persistent && after == Timestamp::NEVER),
+        TtlCondition::IfPersistent => persistent,
+        TtlCondition::IfExpiring => !persistent,
+        TtlCondition::IfLater => after > before,
+        TtlCondition::IfEarlier => after < before,
+        TtlCondition::IfExpiringAndEarlier => !persistent && after < before,
     }
 }
