@@ -17,6 +17,14 @@ pub enum ClaimError {
     /// The claim shows no fence, and this ledger was not opened to allow that. Nothing was applied.
     #[error("this ledger takes no unfenced claims")]
     UnfencedNotAllowed,
+    /// More claims than one batch may hold. Nothing was applied.
+    #[error("a batch holds at most {max} claims, this one has {len}")]
+    BatchTooLarge {
+        /// Most claims allowed.
+        max: usize,
+        /// Claims found.
+        len: usize,
+    },
     /// The store could not answer.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -27,7 +35,7 @@ impl ClaimError {
     #[must_use]
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::UnfencedNotAllowed => false,
+            Self::UnfencedNotAllowed | Self::BatchTooLarge { .. } => false,
             Self::Store(error) => error.is_retryable(),
         }
     }
@@ -36,7 +44,7 @@ impl ClaimError {
     #[must_use]
     pub const fn may_have_applied(&self) -> bool {
         match self {
-            Self::UnfencedNotAllowed => false,
+            Self::UnfencedNotAllowed | Self::BatchTooLarge { .. } => false,
             Self::Store(error) => error.may_have_applied(),
         }
     }

@@ -66,17 +66,26 @@ mod store;
 pub mod testing;
 mod types;
 
-pub use crate::core::{ClaimOutcome, ConflictSubject};
+pub use crate::core::{
+    BatchOutcome, ClaimOutcome, ConflictSubject, Judgement, PaymentField, PaymentOutcome, PaymentReport,
+    PaymentWitness, RefusedClaim, ReportOutcome, ReversalOutcome,
+};
 pub use audit::{AuditReport, Expectations, Violation};
 pub use clock::{Clock, SystemClock};
 pub use config::LedgerBuilder;
 pub use error::{Certainty, ClaimError, InvalidConfig, OpenError, ResetError, StorageFailure, StoreError};
 pub use event_id::{EventIdBuilder, EventParts, InvalidEventId, RandomLook, RewardEventId};
 pub use ledger::Ledger;
-pub use store::{Health, MemoryStore, Store};
+pub use store::{
+    Amended, ArchivePage, ArchiveTable, Archived, ClaimRecord, Cursor, Deliveries, Health, MemoryStore,
+    OutboxQuery, Query, Records, Standing, Store,
+};
 #[cfg(feature = "sled")]
 pub use store::{SledConfig, SledConfigBuilder, SledStore};
 pub use types::{
-    Amount, AttemptId, Authority, Claim, ClaimBuilder, ClaimField, ClaimId, FenceReset, FenceState,
-    InvalidClaim, InvalidField, InvalidReceipt, Item, PlayerId, Receipt, UnixMillis,
+    Amount, AttemptId, Authority, Claim, ClaimBuilder, ClaimField, ClaimId, Delivery, DeliveryProgress,
+    DeliveryState, Doubt, FenceReset, FenceState, Finding, FoundBy, InvalidClaim, InvalidField,
+    InvalidReceipt, Item, Note, OrderId, Partition, PaymentAttempt, PaymentResult, PaymentStart,
+    PaymentStatus, PlayerId, PublisherId, Reason, Receipt, Reversal, Settled, Settlement, UnixMillis,
+    Verdict,
 };

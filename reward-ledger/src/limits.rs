@@ -12,7 +12,9 @@ pub const EVENT_PART_BYTES_MAX: usize = 64;
 pub const ITEM_BYTES_MAX: usize = 128;
 /// Longest attempt id, in bytes: message ids of the usual brokers and a UUID as text (36) fit.
 pub const ATTEMPT_ID_BYTES_MAX: usize = 128;
-/// Longest reason that an operator may give, in bytes.
+/// Longest order id, in bytes.
+pub const ORDER_ID_BYTES_MAX: usize = 128;
+/// Longest reason that an operator may give, and longest note that is kept of an outside server's words, in bytes.
 pub const REASON_BYTES_MAX: usize = 256;
 
 /// Requests that one group commits behind one barrier at the most. Past this a larger group no longer pays for the
@@ -28,7 +30,20 @@ pub const PAGE_ROWS_MAX: usize = 64;
 pub const VIOLATIONS_KEPT_MAX: usize = 1_000;
 /// Declared amounts that one set of expectations holds at the most.
 pub const EXPECTATIONS_MAX: usize = 1_000_000;
-/// Rows that the memory store holds at the most, about five a claim: some gigabytes.
+/// Shares that publishers divide the players into. It is part of what is stored, so it never changes: enough for as many
+/// publishers as one database feeds, few enough to hold a lease for each.
+pub const PARTITIONS: u16 = 16;
+/// Outbox rows that one publisher takes at once at the most: they are in memory together.
+pub const LEASED_ROWS_MAX: usize = 1_024;
+/// Rows of one player that a publisher takes at once at the most: they are delivered one after another within one lease.
+pub const LEASED_ROWS_OF_PLAYER_MAX: usize = 16;
+/// Claims of one batch at the most: one transaction must not hold up others for long.
+pub const BATCH_CLAIMS_MAX: usize = 256;
+/// Payment attempts of one order at the most. Only failed ones make room for another, so a loop must end somewhere.
+pub const PAYMENT_ATTEMPTS_MAX: usize = 100;
+/// Rows that one answer to a query holds at the most.
+pub const QUERY_ROWS_MAX: usize = 500;
+/// Rows that the memory store holds at the most, about ten a claim: some gigabytes.
 pub const MEMORY_ROWS_MAX: usize = 20_000_000;
 
 /// Bytes of one encoded record at the most: an attempt's answer with the longest resource, event and item, with

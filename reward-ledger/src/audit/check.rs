@@ -2,8 +2,11 @@
 
 use super::{AuditReport, Expectations, Violation};
 use crate::limits::VIOLATIONS_KEPT_MAX;
-use crate::store::{AttemptEntry, AttemptStanding, ClaimEntry, Entry, LedgerEntry, LedgerLine, OutboxEntry};
-use crate::types::{Authority, PlayerId};
+use crate::store::{
+    AttemptEntry, AttemptStanding, ClaimEntry, Entry, LedgerEntry, LedgerLine, Listing, OutboxEntry,
+    PaymentEntry,
+};
+use crate::types::{Authority, DeliveryState, PlayerId};
 
 /// Judges rows one at a time and counts.
 pub(super) struct Checker<'a, F> {
@@ -31,6 +34,7 @@ impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
             Entry::Ledger(entry) => self.ledger(entry),
             Entry::Outbox(entry) => self.outbox(entry),
             Entry::Attempt(entry) => self.attempt(entry),
+            Entry::Payment(entry) => self.payment(entry),
             Entry::Unreadable { table, problem } => self.violated(Violation::UnreadableRow {
                 problem: format!("{table:?}: {problem}"),
             }),
@@ -80,6 +84,27 @@ impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
         }
         self.authority(entry);
         self.amount(entry);
+        self.reversal(entry);
+    }
+
+    /// A reversal has its own ledger row, which takes back what was granted, and its own outbox row.
+    fn reversal(&mut self, entry: &ClaimEntry) {
+        let Some(reversed) = &entry.reversal else {
+            return;
+        };
+        let receipt = &entry.receipt;
+        let (claim_id, reversal) = (receipt.claim_id(), reversed.reversal.id);
+        self.report.reversals += 1;
+        let is_paired = reversed
+            .ledger
+            .as_ref()
+            .is_some_and(|line| line.amount == receipt.amount().get().saturating_neg());
+        if !is_paired {
+            self.violated(Violation::ReversalUnpaired { claim_id, reversal });
+        }
+        if reversed.outbox != Some(claim_id) {
+            self.violated(Violation::OutboxRowMissing { claim_id: reversal });
+        }
     }
 
     fn authority(&mut self, entry: &ClaimEntry) {
@@ -125,6 +150,10 @@ impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
                 player: entry.player,
                 claim_id: entry.claim_id,
             }),
+            // A line that takes something back is right where the reversal that it is of takes back as much.
+            Some(claim)
+                if entry.reversed_by == Some(entry.claim_id)
+                    && entry.line.amount == claim.amount().get().saturating_neg() => {}
             Some(claim) if claim.claim_id() != entry.claim_id => self.violated(Violation::GrantedTwice {
                 player: entry.player,
                 event: entry.line.event.clone(),
@@ -137,15 +166,32 @@ impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
 
     fn outbox(&mut self, entry: &OutboxEntry) {
         self.report.outbox_rows += 1;
-        let matches = entry
-            .claim
-            .as_ref()
-            .is_some_and(|claim| claim.claim_id() == entry.claim_id);
-        if !matches {
+        if entry.listing == Listing::Wrong {
+            self.violated(Violation::OutboxRowUnlisted { id: entry.id });
+        }
+        let Some(delivery) = &entry.delivery else {
             self.violated(Violation::OutboxRowWithoutClaim {
-                claim_id: entry.claim_id,
+                claim_id: entry.about,
                 player: entry.player,
                 event: entry.event.clone(),
+            });
+            return;
+        };
+        match delivery.progress.state() {
+            DeliveryState::Pending { .. } | DeliveryState::Leased { .. } => self.report.outbox_open += 1,
+            DeliveryState::Delivered { .. } => self.report.delivered += 1,
+            DeliveryState::Dead { .. } => self.report.outbox_dead += 1,
+            DeliveryState::Discarded { .. } => self.report.discarded += 1,
+        }
+    }
+
+    fn payment(&mut self, entry: &PaymentEntry) {
+        self.report.payments += 1;
+        if entry.attempt.is_active() && entry.active > 1 {
+            self.violated(Violation::PaidTwice {
+                order: entry.attempt.order.clone(),
+                attempt: entry.attempt.attempt.clone(),
+                active: entry.active,
             });
         }
     }

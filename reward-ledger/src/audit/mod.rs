@@ -24,10 +24,10 @@ pub(crate) async fn audit(
     expectations: &[&Expectations],
     found: impl FnMut(&Violation),
 ) -> Result<AuditReport, StoreError> {
-    let upto = store.last_claim().await?;
+    let upto = store.standing().await?.last;
     let mut checker = Checker::new(expectations, found);
     walk_players(store, upto, &mut checker).await?;
-    for table in [Table::Outbox, Table::Attempts] {
+    for table in [Table::Outbox, Table::Attempts, Table::Payments] {
         let mut walk = Walk::new(store, table);
         while let Some(entry) = walk.next().await? {
             checker.entry(&entry);
@@ -69,12 +69,14 @@ async fn sum_player<F: FnMut(&Violation)>(
             break;
         };
         checker.entry(&entry);
-        let (claim_id, amount) = match &entry {
-            Entry::Claim(claim) => (claim.receipt.claim_id(), claim.receipt.amount().get()),
-            Entry::Ledger(row) => (row.claim_id, row.line.amount),
-            Entry::Outbox(_) | Entry::Attempt(_) | Entry::Unreadable { .. } => continue,
+        let amounts = match &entry {
+            Entry::Claim(claim) => claim.amounts(),
+            Entry::Ledger(row) => [Some((row.claim_id, row.line.amount)), None],
+            Entry::Outbox(_) | Entry::Attempt(_) | Entry::Payment(_) | Entry::Unreadable { .. } => {
+                [None, None]
+            }
         };
-        if claim_id <= upto {
+        for (_, amount) in amounts.into_iter().flatten().filter(|(id, _)| *id <= upto) {
             sum = sum.saturating_add(i128::from(amount));
         }
     }

@@ -2,7 +2,7 @@ use lease_core::{FenceToken, LeaseName};
 use thiserror::Error;
 
 use crate::event_id::RewardEventId;
-use crate::types::{Amount, AttemptId, ClaimId, PlayerId};
+use crate::types::{Amount, AttemptId, ClaimId, OrderId, PlayerId};
 
 /// What an audit found.
 #[derive(Debug, Clone, Default)]
@@ -16,8 +16,20 @@ pub struct AuditReport {
     pub players: u64,
     /// Sum of all amounts in the ledger, whatever their items.
     pub granted: i128,
+    /// Claims that were taken back.
+    pub reversals: u64,
     /// Outbox rows looked at.
     pub outbox_rows: u64,
+    /// Those of them that publishers still have work with.
+    pub outbox_open: u64,
+    /// Those that the outside did.
+    pub delivered: u64,
+    /// Those that the publisher gave up, for a person to look at.
+    pub outbox_dead: u64,
+    /// Those that a person gave up for good.
+    pub discarded: u64,
+    /// Payment attempts looked at.
+    pub payments: u64,
     /// Remembered answers to attempts looked at.
     pub attempts: u64,
     /// The first violations, at most a thousand.
@@ -108,6 +120,30 @@ pub enum Violation {
         /// Event of the outbox row.
         event: String,
     },
+    /// A reversal has no ledger row that takes back as much as was granted.
+    #[error("the reversal {reversal} of claim {claim_id} has no ledger row that takes back as much")]
+    ReversalUnpaired {
+        /// The claim.
+        claim_id: ClaimId,
+        /// The reversal.
+        reversal: ClaimId,
+    },
+    /// An open outbox row is not where publishers look, or a dead one not where people look.
+    #[error("outbox row {id} is not listed by its state: nobody finds it")]
+    OutboxRowUnlisted {
+        /// The row.
+        id: ClaimId,
+    },
+    /// An order has more than one active payment attempt.
+    #[error("payment attempt {attempt} is one of {active} active ones of order {order}")]
+    PaidTwice {
+        /// The order.
+        order: OrderId,
+        /// The attempt.
+        attempt: AttemptId,
+        /// Active attempts of the order.
+        active: usize,
+    },
     /// A player's claims and ledger rows add up to different sums.
     #[error("player {player} was granted {granted} in claims, and holds {held} in the ledger")]
     SumsDiffer {
@@ -157,7 +193,8 @@ pub enum Violation {
 
 impl Violation {
     /// The check that found it: C1 (one grant per player and event), C3 (all answers equal), C4 (claims, ledger and outbox
-    /// match one to one), C7 (sums), F1 (fences never fall), or `amount`, or `read`.
+    /// match one to one), C7 (sums and reversals), C8 (dead letters are listed), F1 (fences never fall), or `amount`, `payment`,
+    /// `read`.
     #[must_use]
     pub const fn check(&self) -> &'static str {
         match self {
@@ -170,7 +207,9 @@ impl Violation {
             | Self::OutboxRowMissing { .. }
             | Self::OutboxRowDiffers { .. }
             | Self::OutboxRowWithoutClaim { .. } => "C4",
-            Self::SumsDiffer { .. } => "C7",
+            Self::SumsDiffer { .. } | Self::ReversalUnpaired { .. } => "C7",
+            Self::OutboxRowUnlisted { .. } => "C8",
+            Self::PaidTwice { .. } => "payment",
             Self::UnexpectedAmount { .. } => "amount",
             Self::FenceFell { .. } => "F1",
         }

@@ -8,9 +8,11 @@ use super::{AuditReport, Expectations, Violation, audit};
 use crate::event_id::RewardEventId;
 use crate::store::codec::{decode, encode};
 use crate::store::keys;
-use crate::store::records::{FenceRow, LedgerRow, OutboxRow};
+use crate::store::outbox_records::{OutboxRow, ReversalRow, StateRow};
+use crate::store::payment_records::{FindingRow, FoundByRow, PaymentRow, PaymentStatusRow};
+use crate::store::records::{FenceRow, LedgerRow};
 use crate::store::{ClaimRequest, MemoryStore, Store};
-use crate::types::{Amount, AttemptId, Claim, ClaimId, PlayerId, UnixMillis};
+use crate::types::{Amount, AttemptId, Claim, ClaimId, OrderId, PlayerId, UnixMillis};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -141,7 +143,7 @@ async fn an_outbox_row_of_nothing_is_found() {
         let row = rows[&keys::outbox(ClaimId::new(2))].clone();
         rows.insert(keys::outbox(ClaimId::new(99)), row);
     });
-    assert_eq!(checks.await, ["C4"]);
+    assert_eq!(checks.await, ["C4", "C8"]);
 }
 
 #[tokio::test]
@@ -152,7 +154,7 @@ async fn an_outbox_row_for_somebody_else_is_found() {
         row.player = 2;
         *stored = encode(&row).unwrap();
     });
-    assert_eq!(checks.await, ["C4"]);
+    assert_eq!(checks.await, ["C4", "C8"]);
 }
 
 #[tokio::test]
@@ -247,4 +249,70 @@ async fn declared_amounts_are_compared_the_event_before_its_kind() {
         assert_eq!(found.len(), violations, "{expectations:?}: {found:?}");
         assert!(found.iter().all(|violation| violation.check() == "amount"));
     }
+}
+
+#[tokio::test]
+async fn an_outbox_row_that_nobody_would_find_is_found() {
+    let unlisted = complaints(|rows| {
+        rows.remove(&keys::open(PLAYER, ClaimId::new(2))).unwrap();
+    });
+    assert_eq!(unlisted.await, ["C8"]);
+    let headless = complaints(|rows| {
+        rows.remove(&keys::head(PLAYER, UnixMillis::new(0))).unwrap();
+    });
+    assert_eq!(headless.await, ["C8"]);
+    let dead = complaints(|rows| {
+        let stored = rows.get_mut(&keys::outbox(ClaimId::new(1))).unwrap();
+        let mut row: OutboxRow = decode(stored).unwrap();
+        row.state = StateRow::Dead { at_ms: 1 };
+        *stored = encode(&row).unwrap();
+    });
+    assert_eq!(dead.await, ["C8"], "a dead letter that is not listed was dropped");
+}
+
+#[tokio::test]
+async fn a_reversal_without_its_rows_is_found() {
+    let checks = complaints(|rows| {
+        let row = ReversalRow {
+            id: 3,
+            player: PLAYER.get(),
+            event: "week-1".to_owned(),
+            at_ms: 0,
+            reason: "a chargeback".to_owned(),
+        };
+        rows.insert(keys::reversal(ClaimId::new(1)), encode(&row).unwrap());
+    });
+    assert_eq!(checks.await, ["C4", "C7"]);
+}
+
+#[tokio::test]
+async fn two_active_payments_of_an_order_are_found() {
+    let checks = complaints(|rows| {
+        let order = OrderId::new("order-1").unwrap();
+        for (attempt, status) in [
+            ("a", PaymentStatusRow::Ready),
+            (
+                "b",
+                PaymentStatusRow::Approved(FindingRow {
+                    at_ms: 1,
+                    by: FoundByRow::Worker { token: 1 },
+                    note: String::new(),
+                }),
+            ),
+        ] {
+            let attempt = AttemptId::new(attempt).unwrap();
+            let row = PaymentRow {
+                order: "order-1".to_owned(),
+                resource: b"lock".to_vec(),
+                token: 1,
+                currency: String::new(),
+                amount: 1,
+                started_at_ms: 0,
+                status,
+            };
+            rows.insert(keys::payment(&attempt), encode(&row).unwrap());
+            rows.insert(keys::payment_of(&order, &attempt), Vec::new());
+        }
+    });
+    assert_eq!(checks.await, ["payment"]);
 }

@@ -55,3 +55,22 @@ pub enum ConflictSubject {
     /// Player and event: the reward was granted with another item or amount.
     Event,
 }
+
+/// The answer to a batch that is granted as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a refusal is an answer, not an error"]
+pub enum BatchOutcome {
+    /// Every claim was granted, now or before; in the order of the batch.
+    Accepted(Vec<ClaimOutcome>),
+    /// Nothing was written, no refusal either, since these would not have been granted.
+    Refused(Vec<RefusedClaim>),
+}
+
+/// A claim for which a whole batch was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedClaim {
+    /// Its place in the batch, from 0.
+    pub index: usize,
+    /// Why: [`ClaimOutcome::Stale`] or [`ClaimOutcome::Conflict`].
+    pub outcome: ClaimOutcome,
+}

@@ -8,9 +8,9 @@ use lease_core::{Fence, FenceToken, LeaseName};
 
 use super::codec::{self, CodecError, Record};
 use super::keys;
-use super::records::{
-    AnswerRow, AttemptRow, FenceRow, HeadRow, LedgerRow, OutboxRow, OutboxState, ReceiptShown, ResetRow,
-};
+use super::outbox_records::{DoubtRow, OutboxRow, ReversalRow, StateRow, SubjectRow};
+use super::payment_records::{FindingRow, FoundByRow, PaymentRow, PaymentStatusRow};
+use super::records::{AnswerRow, AttemptRow, FenceRow, HeadRow, LedgerRow, ReceiptShown, ResetRow};
 use crate::event_id::RewardEventId;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::types::{AttemptId, Claim, ClaimId, PlayerId, Receipt, UnixMillis};
@@ -52,13 +52,106 @@ fn attempt(answer: AnswerRow) -> AttemptRow {
     }
 }
 
+fn outbox(subject: SubjectRow, state: StateRow) -> OutboxRow {
+    OutboxRow {
+        player: i64::MIN,
+        event: "week-34:player-42:rank-3".to_owned(),
+        subject,
+        state,
+        epoch: 3,
+        tries: 2,
+        first_sent_ms: Some(1_790_000_000_000),
+        doubt: DoubtRow::Unknown,
+        note: "no answer".to_owned(),
+    }
+}
+
+#[test]
+fn every_row_of_the_outbox_is_stored_as_it_was() {
+    record(
+        "outbox-pending-v2",
+        &OutboxRow {
+            first_sent_ms: None,
+            doubt: DoubtRow::NotDone,
+            ..outbox(SubjectRow::Grant, StateRow::Pending { due_ms: 7 })
+        },
+    );
+    record(
+        "outbox-leased-v2",
+        &outbox(
+            SubjectRow::Reversal { claim_id: 300 },
+            StateRow::Leased {
+                owner: "publisher-1".to_owned(),
+                since_ms: 8,
+                until_ms: 9,
+            },
+        ),
+    );
+    for (name, state) in [
+        ("outbox-delivered-v2", StateRow::Delivered { at_ms: 10 }),
+        ("outbox-dead-v2", StateRow::Dead { at_ms: 10 }),
+        ("outbox-discarded-v2", StateRow::Discarded { at_ms: 10 }),
+    ] {
+        record(name, &outbox(SubjectRow::Grant, state));
+    }
+    record(
+        "reversal-v1",
+        &ReversalRow {
+            id: 301,
+            player: -42,
+            event: "week-34:player-42:rank-3".to_owned(),
+            at_ms: 1_790_000_000_000,
+            reason: "a chargeback".to_owned(),
+        },
+    );
+}
+
+#[test]
+fn every_payment_attempt_is_stored_as_it_was() {
+    let finding = |by| FindingRow {
+        at_ms: 11,
+        by,
+        note: "gw-77".to_owned(),
+    };
+    let person = FoundByRow::Person {
+        reason: "the statement lists it".to_owned(),
+    };
+    for (name, status) in [
+        ("payment-ready-v1", PaymentStatusRow::Ready),
+        (
+            "payment-unknown-v1",
+            PaymentStatusRow::Unknown(finding(FoundByRow::Worker { token: 101 })),
+        ),
+        (
+            "payment-approved-v1",
+            PaymentStatusRow::Approved(finding(person.clone())),
+        ),
+        ("payment-failed-v1", PaymentStatusRow::Failed(finding(person))),
+    ] {
+        record(
+            name,
+            &PaymentRow {
+                order: "order-1".to_owned(),
+                resource: b"lock:order-1".to_vec(),
+                token: 101,
+                currency: "EUR-cent".to_owned(),
+                amount: 1_999,
+                started_at_ms: 10,
+                status,
+            },
+        );
+    }
+}
+
 #[test]
 fn every_record_is_stored_as_it_was() {
     record(
-        "head-v1",
+        "head-v2",
         &HeadRow {
             last_claim: 300,
             commits: 70_000,
+            outbox_open: 250,
+            outbox_dead: 251,
         },
     );
     record(
@@ -85,14 +178,6 @@ fn every_record_is_stored_as_it_was() {
             event: "week-34:player-42:rank-3".to_owned(),
             item: "gold".to_owned(),
             amount: i64::MAX,
-        },
-    );
-    record(
-        "outbox-v1",
-        &OutboxRow {
-            player: i64::MIN,
-            event: "week-34:player-42:rank-3".to_owned(),
-            state: OutboxState::Pending,
         },
     );
     record("attempt-accepted-v1", &attempt(AnswerRow::Accepted));
@@ -216,6 +301,8 @@ fn bytes_that_are_not_the_records_are_refused() {
     let good = codec::encode(&HeadRow {
         last_claim: 1,
         commits: 2,
+        outbox_open: 3,
+        outbox_dead: 4,
     })
     .unwrap();
     assert!(matches!(codec::decode::<HeadRow>(b""), Err(CodecError::Empty)));

@@ -9,13 +9,22 @@
 //! | `o` | outbox | claim id |
 //! | `a` | attempt | length of the attempt id (1 byte), attempt id, token (0: unfenced) |
 //! | `r` | refusal, by age | time, attempt id, token |
+//! | `q` | open outbox row, by player | player, claim id |
+//! | `h` | player with open outbox rows, by when the first is due | partition (2 bytes), time, player |
+//! | `d` | dead outbox row | claim id |
+//! | `v` | reversal | claim id of the claim |
+//! | `e` | claim, by event | event, a zero byte, claim id |
+//! | `t` | claim, by token | length of the resource (2 bytes), resource, token, claim id |
+//! | `w` | claim, by time | time, claim id |
+//! | `p` | payment attempt | attempt id |
+//! | `n` | payment attempt, by order | length of the order id (1 byte), order id, attempt id |
 //!
 //! Numbers are 8 bytes, big-endian; players with the sign bit turned, so that they sort as numbers.
 
 use lease_core::{FenceToken, LeaseName};
 
 use crate::event_id::RewardEventId;
-use crate::types::{AttemptId, ClaimId, PlayerId, UnixMillis};
+use crate::types::{AttemptId, Authority, ClaimId, OrderId, Partition, PlayerId, Receipt, UnixMillis};
 
 pub(crate) const HEAD: &[u8] = b"mhead";
 #[cfg(any(test, feature = "sled"))]
@@ -25,7 +34,16 @@ pub(crate) const LEDGER: &[u8] = b"l";
 pub(crate) const OUTBOX: &[u8] = b"o";
 pub(crate) const ATTEMPTS: &[u8] = b"a";
 pub(crate) const REFUSALS: &[u8] = b"r";
-const FENCES: &[u8] = b"f";
+pub(crate) const FENCES: &[u8] = b"f";
+pub(crate) const DEAD: &[u8] = b"d";
+pub(crate) const PAYMENTS: &[u8] = b"p";
+pub(crate) const BY_TIME: &[u8] = b"w";
+const OPEN: &[u8] = b"q";
+const HEADS: &[u8] = b"h";
+const REVERSALS: &[u8] = b"v";
+const BY_EVENT: &[u8] = b"e";
+const BY_TOKEN: &[u8] = b"t";
+const BY_ORDER: &[u8] = b"n";
 
 const SIGN_BIT: u64 = 1 << 63;
 
@@ -39,6 +57,11 @@ pub(crate) fn claim(player: PlayerId, event: &RewardEventId) -> Vec<u8> {
 
 pub(crate) fn ledger(player: PlayerId, claim_id: ClaimId) -> Vec<u8> {
     [LEDGER, &player_bytes(player), &claim_id.get().to_be_bytes()].concat()
+}
+
+/// What the ledger rows of a player begin with.
+pub(crate) fn ledger_of(player: PlayerId) -> Vec<u8> {
+    [LEDGER, &player_bytes(player)].concat()
 }
 
 pub(crate) fn outbox(claim_id: ClaimId) -> Vec<u8> {
@@ -71,6 +94,117 @@ pub(crate) fn refusal(at: UnixMillis, attempt: &AttemptId, token: Option<FenceTo
         &token_bytes(token),
     ]
     .concat()
+}
+
+/// What the open outbox rows of a player begin with.
+pub(crate) fn open_of(player: PlayerId) -> Vec<u8> {
+    [OPEN, &player_bytes(player)].concat()
+}
+
+pub(crate) fn open(player: PlayerId, id: ClaimId) -> Vec<u8> {
+    [OPEN, &player_bytes(player), &id.get().to_be_bytes()].concat()
+}
+
+/// What the heads of a partition begin with.
+pub(crate) fn heads_of(partition: Partition) -> Vec<u8> {
+    [HEADS, &partition.get().to_be_bytes()].concat()
+}
+
+pub(crate) fn head(player: PlayerId, due: UnixMillis) -> Vec<u8> {
+    [
+        HEADS,
+        &Partition::of(player).get().to_be_bytes(),
+        &due.get().to_be_bytes(),
+        &player_bytes(player),
+    ]
+    .concat()
+}
+
+pub(crate) fn dead(id: ClaimId) -> Vec<u8> {
+    [DEAD, &id.get().to_be_bytes()].concat()
+}
+
+pub(crate) fn reversal(claim_id: ClaimId) -> Vec<u8> {
+    [REVERSALS, &claim_id.get().to_be_bytes()].concat()
+}
+
+/// What the claims of an event begin with. No event holds a zero byte.
+pub(crate) fn by_event(event: &RewardEventId) -> Vec<u8> {
+    [BY_EVENT, event.as_str().as_bytes(), &[0]].concat()
+}
+
+/// What the claims of a resource, or of one of its tokens, begin with.
+pub(crate) fn by_token(resource: &LeaseName, token: Option<FenceToken>) -> Vec<u8> {
+    let name = resource.as_bytes();
+    let len = u16::try_from(name.len()).unwrap_or(u16::MAX);
+    let mut key = [BY_TOKEN, &len.to_be_bytes(), name].concat();
+    if let Some(token) = token {
+        key.extend_from_slice(&token.get().to_be_bytes());
+    }
+    key
+}
+
+/// The place in [`BY_TIME`] before everything of a time.
+pub(crate) fn by_time(at: UnixMillis) -> Vec<u8> {
+    [BY_TIME, &at.get().to_be_bytes()].concat()
+}
+
+/// The rows by which a claim is found, besides its own: their keys end with its number.
+pub(crate) fn indexes(receipt: &Receipt) -> Vec<Vec<u8>> {
+    let mut keys = vec![by_event(receipt.event()), by_time(receipt.recorded_at())];
+    if let Authority::Fenced(fence) = receipt.authority() {
+        keys.push(by_token(&fence.resource, Some(fence.token)));
+    }
+    for key in &mut keys {
+        key.extend_from_slice(&receipt.claim_id().get().to_be_bytes());
+    }
+    keys
+}
+
+pub(crate) fn payment(attempt: &AttemptId) -> Vec<u8> {
+    [PAYMENTS, attempt.as_str().as_bytes()].concat()
+}
+
+/// What the payment attempts of an order begin with.
+pub(crate) fn payments_of(order: &OrderId) -> Vec<u8> {
+    let text = order.as_str().as_bytes();
+    let len = u8::try_from(text.len()).unwrap_or(u8::MAX);
+    [BY_ORDER, &[len], text].concat()
+}
+
+pub(crate) fn payment_of(order: &OrderId, attempt: &AttemptId) -> Vec<u8> {
+    [payments_of(order).as_slice(), attempt.as_str().as_bytes()].concat()
+}
+
+/// The number at the end of a key.
+pub(crate) fn read_number(key: &[u8]) -> Option<ClaimId> {
+    claim_id_of(key.split_last_chunk::<8>()?.1)
+}
+
+/// Time and player of a head's key.
+pub(crate) fn read_head(key: &[u8]) -> Option<(UnixMillis, PlayerId)> {
+    let (_, rest) = key.strip_prefix(HEADS)?.split_first_chunk::<2>()?;
+    let (at, player) = rest.split_first_chunk::<8>()?;
+    Some((
+        UnixMillis::new(u64::from_be_bytes(*at)),
+        player_of(player.try_into().ok()?),
+    ))
+}
+
+/// Resource of a fence's key.
+pub(crate) fn read_fence(key: &[u8]) -> Option<LeaseName> {
+    LeaseName::new(key.strip_prefix(FENCES)?).ok()
+}
+
+/// Attempt of a payment's key.
+pub(crate) fn read_payment(key: &[u8]) -> Option<AttemptId> {
+    AttemptId::new(std::str::from_utf8(key.strip_prefix(PAYMENTS)?).ok()?).ok()
+}
+
+/// The last part of the key of a payment attempt in its order's list.
+pub(crate) fn read_payment_of(order: &OrderId, key: &[u8]) -> Option<AttemptId> {
+    let text = key.strip_prefix(payments_of(order).as_slice())?;
+    AttemptId::new(std::str::from_utf8(text).ok()?).ok()
 }
 
 /// Player and event of a claim's key.

@@ -6,17 +6,15 @@ use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lease_core::LeaseName;
 use tokio::sync::watch;
 
+use super::row_store::RowStore;
 use super::rows::{Row, Rows, scan_start};
-use super::transaction::{Transaction, read_fence_state, read_head, read_receipt};
-use super::{ClaimRequest, Cursor, Health, Page, ResetRequest, Sealed, Store, StoreFuture, Table, pages};
-use crate::core::{ClaimOutcome, Protections};
+use super::transaction::Transaction;
+use super::{Health, Sealed, StoreFuture};
+use crate::core::Protections;
 use crate::error::{Certainty, StorageFailure, StoreError};
-use crate::event_id::RewardEventId;
 use crate::limits::MEMORY_ROWS_MAX;
-use crate::types::{ClaimId, FenceState, PlayerId, Receipt};
 
 /// Keeps claims in memory and loses them with the process. Every other rule holds as in the other stores.
 #[derive(Debug)]
@@ -41,7 +39,7 @@ impl MemoryStore {
         Self::with(protections)
     }
 
-    /// It holds no more than this many rows, about five a claim; 20 million unless said.
+    /// It holds no more than this many rows, about ten a claim; 20 million unless said.
     ///
     /// Too small: claims are refused as full. Too large: the process runs out of memory first.
     #[must_use]
@@ -68,7 +66,7 @@ impl MemoryStore {
     /// Runs one transaction. It does not wait, so a caller that goes away cannot cut it short.
     fn write<T>(
         &self,
-        work: impl FnOnce(&mut Transaction<'_, MemoryRows>) -> Result<T, StorageFailure>,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure>,
     ) -> Result<T, StoreError> {
         let mut rows = self.open_rows()?;
         let mut transaction = Transaction::begin(&*rows, self.protections).map_err(stopped)?;
@@ -88,10 +86,6 @@ impl MemoryStore {
             };
         }
         Ok(answer)
-    }
-
-    fn read<T>(&self, work: impl FnOnce(&MemoryRows) -> Result<T, StorageFailure>) -> Result<T, StoreError> {
-        work(&*self.open_rows()?).map_err(stopped)
     }
 
     fn open_rows(&self) -> Result<MutexGuard<'_, MemoryRows>, StoreError> {
@@ -124,32 +118,12 @@ fn ready<'a, T: Send + 'a>(answer: Result<T, StoreError>) -> StoreFuture<'a, T> 
 
 impl Sealed for MemoryStore {}
 
-impl Store for MemoryStore {
-    fn claim(&self, request: ClaimRequest) -> StoreFuture<'_, ClaimOutcome> {
-        ready(self.write(|transaction| {
-            transaction.forget_refusals(request.forget_before)?;
-            transaction.claim(&request)
-        }))
-    }
-
-    fn receipt(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<Receipt>> {
-        ready(self.read(|rows| read_receipt(rows, player, &event)))
-    }
-
-    fn fence(&self, resource: LeaseName) -> StoreFuture<'_, Option<FenceState>> {
-        ready(self.read(|rows| read_fence_state(rows, &resource)))
-    }
-
-    fn reset_fence(&self, request: ResetRequest) -> StoreFuture<'_, FenceState> {
-        ready(self.write(|transaction| transaction.reset_fence(&request)))
-    }
-
-    fn last_claim(&self) -> StoreFuture<'_, ClaimId> {
-        ready(self.read(|rows| Ok(ClaimId::new(read_head(rows)?.last_claim))))
-    }
-
-    fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {
-        ready(self.read(|rows| pages::page(rows, table, after.as_ref())))
+impl RowStore for MemoryStore {
+    fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        ready(self.write(job))
     }
 
     fn health(&self) -> Health {

@@ -8,8 +8,13 @@ pub mod conformance;
 mod golden_tests;
 pub(crate) mod keys;
 mod memory;
+pub(crate) mod outbox_records;
 mod pages;
+pub(crate) mod payment_records;
+mod queries;
 pub(crate) mod records;
+mod requests;
+mod row_store;
 mod rows;
 #[cfg(feature = "sled")]
 mod sled;
@@ -22,30 +27,60 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use lease_core::{FenceToken, LeaseName};
+use lease_core::LeaseName;
 
 pub use self::memory::MemoryStore;
+pub(crate) use self::requests::{
+    AmendRequest, Amendment, ArchivedAttempt, ArchivedClaim, BatchRequest, ClaimRequest, LeaseRequest,
+    LeasedRows, ResetRequest, Restored, ReversalRequest, SettleRequest, Share,
+};
+pub use self::requests::{
+    Amended, ArchivePage, ArchiveTable, Archived, ClaimRecord, Deliveries, OutboxQuery, Query, Records,
+    Standing,
+};
 #[cfg(all(feature = "sled", any(test, feature = "test-util")))]
 pub use self::sled::Stage;
 #[cfg(feature = "sled")]
 pub use self::sled::{SledConfig, SledConfigBuilder, SledStore};
-use crate::core::ClaimOutcome;
+use crate::core::{
+    BatchOutcome, ClaimOutcome, PaymentOutcome, PaymentReport, ReportOutcome, ReversalOutcome,
+};
 use crate::error::{StorageFailure, StoreError};
 use crate::event_id::RewardEventId;
-use crate::types::{AttemptId, Claim, ClaimBody, ClaimId, FenceState, PlayerId, Receipt, UnixMillis};
+use crate::types::{
+    AttemptId, ClaimBody, ClaimId, Delivery, FenceState, OrderId, PaymentAttempt, PaymentStart, PlayerId,
+    Receipt, Reversal, Settled, UnixMillis,
+};
 
 /// The answer of a store, later.
 pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Where claims are kept: [`MemoryStore`], [`SledStore`]. A handle; the ledger shares it between its clones.
 ///
-/// Whatever a store answers, a grant, a replay, a refusal or a read, is durable before it leaves.
+/// Each call is one transaction: it reads, asks [`crate::core`], and writes all that was decided or nothing. Whatever a
+/// store answers, a grant, a replay, a refusal or a read, is durable before it leaves.
 pub trait Store: Sealed + fmt::Debug + Send + Sync + 'static {
+    // Claims.
+
     /// Decides one claim, in one transaction that holds fence, claim, ledger row, outbox row and answer.
     fn claim(&self, request: ClaimRequest) -> StoreFuture<'_, ClaimOutcome>;
 
-    /// The receipt of a player's event.
-    fn receipt(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<Receipt>>;
+    /// Decides claims one after another, each on top of those before it and each for itself; the answers are in their order.
+    fn claim_each(&self, request: BatchRequest) -> StoreFuture<'_, Vec<ClaimOutcome>>;
+
+    /// Decides claims one after another, each on top of those before it; all are granted or nothing is written.
+    fn claim_all(&self, request: BatchRequest) -> StoreFuture<'_, BatchOutcome>;
+
+    /// Takes a grant back, in one transaction that holds reversal, ledger row and outbox row.
+    fn reverse(&self, request: ReversalRequest) -> StoreFuture<'_, ReversalOutcome>;
+
+    /// A player's event, with what became of it.
+    fn record(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<ClaimRecord>>;
+
+    /// The next claims of a query, at most `rows_max`.
+    fn find(&self, query: Query, after: Option<Cursor>, rows_max: usize) -> StoreFuture<'_, Records>;
+
+    // Fences.
 
     /// What is known of a resource's tokens.
     fn fence(&self, resource: LeaseName) -> StoreFuture<'_, Option<FenceState>>;
@@ -53,11 +88,50 @@ pub trait Store: Sealed + fmt::Debug + Send + Sync + 'static {
     /// Sets a resource's highest token as an operator says.
     fn reset_fence(&self, request: ResetRequest) -> StoreFuture<'_, FenceState>;
 
-    /// The number of the last claim, to bound an audit.
-    fn last_claim(&self) -> StoreFuture<'_, ClaimId>;
+    // The outbox.
+
+    /// Leases due rows to a publisher: of each player the first open ones without a gap, so that no row overtakes an
+    /// earlier one. Rows that are leased, or not due yet, hold up their player's later ones.
+    fn lease_outbox(&self, request: LeaseRequest) -> StoreFuture<'_, LeasedRows>;
+
+    /// Writes verdicts, each if its epoch is still that of the row; the answers are in the order of the verdicts.
+    fn settle_outbox(&self, request: SettleRequest) -> StoreFuture<'_, Vec<Settled>>;
+
+    /// Does what a person says about a dead row.
+    fn amend_outbox(&self, request: AmendRequest) -> StoreFuture<'_, Amended>;
+
+    /// The next outbox rows of a query, at most `rows_max`.
+    fn deliveries(
+        &self,
+        query: OutboxQuery,
+        after: Option<ClaimId>,
+        rows_max: usize,
+    ) -> StoreFuture<'_, Deliveries>;
+
+    // Payments.
+
+    /// Starts a payment attempt, if its order has no other active one.
+    fn start_payment(&self, start: PaymentStart, at: UnixMillis) -> StoreFuture<'_, PaymentOutcome>;
+
+    /// Notes what became of a payment attempt.
+    fn report_payment(&self, report: PaymentReport, at: UnixMillis) -> StoreFuture<'_, ReportOutcome>;
+
+    /// All attempts of an order, oldest first.
+    fn payments(&self, order: OrderId) -> StoreFuture<'_, Vec<PaymentAttempt>>;
+
+    // The whole of it.
+
+    /// How far it has come.
+    fn standing(&self) -> StoreFuture<'_, Standing>;
 
     /// The next rows of a table after `after`, each joined with what it should match, in the order of the table's key.
     fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page>;
+
+    /// The next rows of a table to be written to an export.
+    fn archive(&self, table: ArchiveTable, after: Option<Cursor>) -> StoreFuture<'_, ArchivePage>;
+
+    /// Puts exported rows in as they were. A row that is there already, and equal, is left alone.
+    fn restore(&self, rows: Vec<Archived>) -> StoreFuture<'_, Restored>;
 
     /// Whether it answers.
     fn health(&self) -> Health;
@@ -73,25 +147,6 @@ use sealed::Sealed;
 mod sealed {
     /// Stores are of this crate: what they promise is proven by its suite.
     pub trait Sealed {}
-}
-
-/// A claim with the times that its transaction needs.
-#[derive(Debug, Clone)]
-pub struct ClaimRequest {
-    pub(crate) claim: Claim,
-    /// Now, by the ledger's wall clock.
-    pub(crate) at: UnixMillis,
-    /// Answers of attempts that were refused before this are forgotten.
-    pub(crate) forget_before: UnixMillis,
-}
-
-/// An operator's reset of a fence.
-#[derive(Debug, Clone)]
-pub struct ResetRequest {
-    pub(crate) resource: LeaseName,
-    pub(crate) to: Option<FenceToken>,
-    pub(crate) at: UnixMillis,
-    pub(crate) reason: Arc<str>,
 }
 
 /// Whether a store answers.
@@ -119,11 +174,27 @@ pub enum Table {
     Outbox,
     /// Answers to attempts.
     Attempts,
+    /// Payment attempts.
+    Payments,
 }
 
 /// Where a page ended, in the store's own terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(Vec<u8>);
+
+impl Cursor {
+    /// A cursor from the bytes of another one. One that was made up finds other rows, and harms nothing.
+    #[must_use]
+    pub fn from_bytes(bytes: impl AsRef<[u8]>) -> Self {
+        Self(bytes.as_ref().to_vec())
+    }
+
+    /// Its bytes, to be carried elsewhere and back.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// Some rows of a table.
 #[derive(Debug)]
@@ -140,6 +211,7 @@ pub(crate) enum Entry {
     Ledger(LedgerEntry),
     Outbox(OutboxEntry),
     Attempt(AttemptEntry),
+    Payment(Box<PaymentEntry>),
     /// A row that does not read back.
     Unreadable {
         table: Table,
@@ -153,7 +225,7 @@ impl Entry {
         match self {
             Self::Claim(entry) => Some(entry.player),
             Self::Ledger(entry) => Some(entry.player),
-            Self::Outbox(_) | Self::Attempt(_) | Self::Unreadable { .. } => None,
+            Self::Outbox(_) | Self::Attempt(_) | Self::Payment(_) | Self::Unreadable { .. } => None,
         }
     }
 }
@@ -168,6 +240,28 @@ pub(crate) struct ClaimEntry {
     /// Player and event of the outbox row of this claim id.
     pub(crate) outbox: Option<(PlayerId, String)>,
     pub(crate) fence: Option<FenceState>,
+    pub(crate) reversal: Option<ReversalEntry>,
+}
+
+impl ClaimEntry {
+    /// What the claim adds to its player's account, by number: the grant, and its reversal.
+    pub(crate) fn amounts(&self) -> [Option<(ClaimId, i64)>; 2] {
+        let amount = self.receipt.amount().get();
+        let reversed = self.reversal.as_ref();
+        [
+            Some((self.receipt.claim_id(), amount)),
+            reversed.map(|entry| (entry.reversal.id, amount.saturating_neg())),
+        ]
+    }
+}
+
+/// A claim's reversal, with the rows that it should have.
+#[derive(Debug)]
+pub(crate) struct ReversalEntry {
+    pub(crate) reversal: Reversal,
+    pub(crate) ledger: Option<LedgerLine>,
+    /// The claim that the outbox row of the reversal's number takes back.
+    pub(crate) outbox: Option<ClaimId>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -182,17 +276,36 @@ pub(crate) struct LedgerEntry {
     pub(crate) player: PlayerId,
     pub(crate) claim_id: ClaimId,
     pub(crate) line: LedgerLine,
-    /// The receipt of this player and event.
+    /// The receipt of this player and event, and the number of its reversal.
     pub(crate) claim: Option<Receipt>,
+    pub(crate) reversed_by: Option<ClaimId>,
 }
 
 #[derive(Debug)]
 pub(crate) struct OutboxEntry {
-    pub(crate) claim_id: ClaimId,
+    pub(crate) id: ClaimId,
     pub(crate) player: PlayerId,
     pub(crate) event: String,
-    /// The receipt of this player and event.
-    pub(crate) claim: Option<Receipt>,
+    /// The claim that it is about, by the row itself.
+    pub(crate) about: ClaimId,
+    /// What is delivered, where the row has its claim and, if it is a reversal's, its reversal.
+    pub(crate) delivery: Option<Delivery>,
+    /// Whether publishers find it if it is open, and people if it is dead.
+    pub(crate) listing: Listing,
+}
+
+/// Whether an outbox row is where its state says it should be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listing {
+    Right,
+    Wrong,
+}
+
+#[derive(Debug)]
+pub(crate) struct PaymentEntry {
+    pub(crate) attempt: PaymentAttempt,
+    /// Active attempts of its order, itself included.
+    pub(crate) active: usize,
 }
 
 #[derive(Debug)]

@@ -1,25 +1,29 @@
 //! Pages of rows for an audit, each row joined with what it should match.
 
 use super::codec::{self, Record};
-use super::records::{AttemptRow, LedgerRow, OutboxRow};
+use super::outbox_records::{OutboxRow, StateRow, SubjectRow};
+use super::records::{AttemptRow, LedgerRow};
 use super::rows::Rows;
-use super::transaction::{read, read_fence_state, read_receipt};
+use super::transaction::{
+    join_delivery, read, read_fence_state, read_payment, read_payments, read_receipt, read_reversal,
+};
 use super::{
-    AttemptEntry, AttemptStanding, ClaimEntry, Cursor, Entry, LedgerEntry, LedgerLine, OutboxEntry, Page,
-    Table, keys,
+    AttemptEntry, AttemptStanding, ClaimEntry, Cursor, Entry, LedgerEntry, LedgerLine, Listing, OutboxEntry,
+    Page, PaymentEntry, ReversalEntry, Table, keys,
 };
 use crate::error::StorageFailure;
 use crate::event_id::RewardEventId;
 use crate::limits::PAGE_ROWS_MAX;
-use crate::types::{Authority, PlayerId, Receipt};
+use crate::types::{Authority, ClaimId, PlayerId, Receipt};
 
 /// The next page of a table. Rows that do not read back are entries, too: an audit names them and goes on.
-pub(crate) fn page(rows: &impl Rows, table: Table, after: Option<&Cursor>) -> Result<Page, StorageFailure> {
+pub(crate) fn page(rows: &dyn Rows, table: Table, after: Option<&Cursor>) -> Result<Page, StorageFailure> {
     let prefix = match table {
         Table::Claims => keys::CLAIMS,
         Table::Ledger => keys::LEDGER,
         Table::Outbox => keys::OUTBOX,
         Table::Attempts => keys::ATTEMPTS,
+        Table::Payments => keys::PAYMENTS,
     };
     let found = rows.scan(prefix, after.map(|cursor| cursor.0.as_slice()), PAGE_ROWS_MAX)?;
     let next = match found.last() {
@@ -48,12 +52,13 @@ impl From<StorageFailure> for Problem {
     }
 }
 
-fn entry(rows: &impl Rows, table: Table, key: &[u8], value: &[u8]) -> Result<Entry, StorageFailure> {
+fn entry(rows: &dyn Rows, table: Table, key: &[u8], value: &[u8]) -> Result<Entry, StorageFailure> {
     let entry = match table {
         Table::Claims => claim(rows, key, value),
         Table::Ledger => ledger(rows, key, value),
         Table::Outbox => outbox(rows, key, value),
         Table::Attempts => attempt(rows, key, value),
+        Table::Payments => payment(rows, key),
     };
     match entry {
         Ok(entry) => Ok(entry),
@@ -62,7 +67,7 @@ fn entry(rows: &impl Rows, table: Table, key: &[u8], value: &[u8]) -> Result<Ent
     }
 }
 
-fn claim(rows: &impl Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
+fn claim(rows: &dyn Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
     let (player, event) = keys::read_claim(key).ok_or_else(|| bad_key(key))?;
     let receipt = Receipt::from_bytes(value).map_err(|error| bad_value(key, &error))?;
     let ledger = read::<LedgerRow>(rows, &keys::ledger(receipt.player(), receipt.claim_id()))?;
@@ -71,9 +76,18 @@ fn claim(rows: &impl Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
         Authority::Fenced(fence) => read_fence_state(rows, &fence.resource)?,
         Authority::Unfenced => None,
     };
+    let reversal = match read_reversal(rows, receipt.claim_id())? {
+        Some(reversal) => Some(ReversalEntry {
+            ledger: read::<LedgerRow>(rows, &keys::ledger(reversal.player, reversal.id))?.map(line),
+            outbox: read::<OutboxRow>(rows, &keys::outbox(reversal.id))?.map(|row| row.claim_id(reversal.id)),
+            reversal,
+        }),
+        None => None,
+    };
     Ok(Entry::Claim(ClaimEntry {
         player,
         event,
+        reversal,
         receipt,
         ledger: ledger.map(line),
         outbox: outbox.map(|row| (PlayerId::new(row.player), row.event)),
@@ -81,32 +95,84 @@ fn claim(rows: &impl Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
     }))
 }
 
-fn ledger(rows: &impl Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
+fn ledger(rows: &dyn Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
     let (player, claim_id) = keys::read_ledger(key).ok_or_else(|| bad_key(key))?;
     let row: LedgerRow = decode(key, value)?;
     let event = RewardEventId::stored(&row.event).map_err(|error| bad_value(key, &error))?;
+    let claim = read_receipt(rows, player, &event)?;
+    let reversal = match &claim {
+        Some(claim) => read_reversal(rows, claim.claim_id())?,
+        None => None,
+    };
     Ok(Entry::Ledger(LedgerEntry {
         player,
         claim_id,
-        claim: read_receipt(rows, player, &event)?,
+        claim,
+        reversed_by: reversal.map(|reversal| reversal.id),
         line: line(row),
     }))
 }
 
-fn outbox(rows: &impl Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
-    let claim_id = keys::read_outbox(key).ok_or_else(|| bad_key(key))?;
+fn outbox(rows: &dyn Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
+    let id = keys::read_outbox(key).ok_or_else(|| bad_key(key))?;
     let row: OutboxRow = decode(key, value)?;
-    let event = RewardEventId::stored(&row.event).map_err(|error| bad_value(key, &error))?;
-    let player = PlayerId::new(row.player);
+    let about = row.claim_id(id);
+    let event = row.event().map_err(|error| bad_value(key, &error))?;
+    let claim = read_receipt(rows, row.player(), &event)?;
+    let is_there = claim.is_some_and(|claim| claim.claim_id() == about)
+        && match row.subject {
+            SubjectRow::Grant => true,
+            SubjectRow::Reversal { .. } => {
+                read_reversal(rows, about)?.is_some_and(|reversal| reversal.id == id)
+            }
+        };
+    let delivery = if is_there {
+        Some(join_delivery(rows, id, &row)?)
+    } else {
+        None
+    };
     Ok(Entry::Outbox(OutboxEntry {
-        claim_id,
-        player,
-        claim: read_receipt(rows, player, &event)?,
+        id,
+        player: row.player(),
+        about,
+        delivery,
+        listing: listing(rows, id, &row)?,
         event: row.event,
     }))
 }
 
-fn attempt(rows: &impl Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
+/// Whether the row stands in the lists that its state puts it in, and in no other.
+fn listing(rows: &dyn Rows, id: ClaimId, row: &OutboxRow) -> Result<Listing, Problem> {
+    let player = row.player();
+    let open = rows.get(&keys::open(player, id))?.is_some();
+    let dead = rows.get(&keys::dead(id))?.is_some();
+    let is_dead = matches!(row.state, StateRow::Dead { .. });
+    if open != row.due().is_some() || dead != is_dead {
+        return Ok(Listing::Wrong);
+    }
+    let is_first = open
+        && rows
+            .scan(&keys::open_of(player), None, 1)?
+            .first()
+            .is_some_and(|(key, _)| *key == keys::open(player, id));
+    let is_found = match row.due() {
+        Some(due) if is_first => rows.get(&keys::head(player, due))?.is_some(),
+        Some(_) | None => true,
+    };
+    Ok(if is_found { Listing::Right } else { Listing::Wrong })
+}
+
+fn payment(rows: &dyn Rows, key: &[u8]) -> Result<Entry, Problem> {
+    let attempt = keys::read_payment(key).ok_or_else(|| bad_key(key))?;
+    let attempt = read_payment(rows, &attempt)?.ok_or_else(|| bad_key(key))?;
+    let active = read_payments(rows, &attempt.order)?
+        .iter()
+        .filter(|attempt| attempt.is_active())
+        .count();
+    Ok(Entry::Payment(Box::new(PaymentEntry { attempt, active })))
+}
+
+fn attempt(rows: &dyn Rows, key: &[u8], value: &[u8]) -> Result<Entry, Problem> {
     let (attempt, _) = keys::read_attempt(key).ok_or_else(|| bad_key(key))?;
     let row: AttemptRow = decode(key, value)?;
     let body = row.body().map_err(|error| bad_value(key, &error))?;

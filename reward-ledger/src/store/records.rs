@@ -18,15 +18,19 @@ use crate::types::{
 /// Where the ledger stands: one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct HeadRow {
-    /// Number of the last claim; 0 if there is none.
+    /// Number of the last claim or reversal; 0 if there is none.
     pub(crate) last_claim: u64,
     /// Number of transactions that wrote anything.
     pub(crate) commits: u64,
+    /// Outbox rows that are pending or leased.
+    pub(crate) outbox_open: u64,
+    /// Outbox rows that a publisher gave up.
+    pub(crate) outbox_dead: u64,
 }
 
 impl Record for HeadRow {
     const NAME: &'static str = "head";
-    const VERSION: u8 = 1;
+    const VERSION: u8 = 2;
 }
 
 /// The highest token of a resource.
@@ -59,24 +63,6 @@ pub(crate) struct LedgerRow {
 
 impl Record for LedgerRow {
     const NAME: &'static str = "ledger";
-    const VERSION: u8 = 1;
-}
-
-/// The intent to tell the outside world of a claim.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct OutboxRow {
-    pub(crate) player: i64,
-    pub(crate) event: String,
-    pub(crate) state: OutboxState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum OutboxState {
-    Pending,
-}
-
-impl Record for OutboxRow {
-    const NAME: &'static str = "outbox";
     const VERSION: u8 = 1;
 }
 
@@ -161,14 +147,12 @@ impl LedgerRow {
             amount: receipt.amount().get(),
         }
     }
-}
 
-impl OutboxRow {
-    pub(crate) fn of(receipt: &Receipt) -> Self {
+    /// The line that takes a grant back.
+    pub(crate) fn of_reversal(receipt: &Receipt) -> Self {
         Self {
-            player: receipt.player().get(),
-            event: receipt.event().as_str().to_owned(),
-            state: OutboxState::Pending,
+            amount: receipt.amount().get().saturating_neg(),
+            ..Self::of(receipt)
         }
     }
 }

@@ -25,15 +25,14 @@ pub(crate) fn scan_start<'a>(prefix: &'a [u8], after: Option<&'a [u8]>) -> Bound
     }
 }
 
-/// The rows as they will be once the writes are applied.
-#[derive(Debug)]
-pub(crate) struct Overlay<'a, R> {
-    base: &'a R,
+/// The rows as they will be once the writes are applied. Overlays may lie on overlays.
+pub(crate) struct Overlay<'a> {
+    base: &'a dyn Rows,
     writes: Writes,
 }
 
-impl<'a, R: Rows> Overlay<'a, R> {
-    pub(crate) const fn new(base: &'a R) -> Self {
+impl<'a> Overlay<'a> {
+    pub(crate) const fn new(base: &'a dyn Rows) -> Self {
         Self {
             base,
             writes: Writes::new(),
@@ -48,6 +47,11 @@ impl<'a, R: Rows> Overlay<'a, R> {
         self.writes.insert(key, None);
     }
 
+    /// Takes over what an overlay on this one wrote.
+    pub(crate) fn absorb(&mut self, writes: Writes) {
+        self.writes.extend(writes);
+    }
+
     pub(crate) fn is_clean(&self) -> bool {
         self.writes.is_empty()
     }
@@ -57,7 +61,7 @@ impl<'a, R: Rows> Overlay<'a, R> {
     }
 }
 
-impl<R: Rows> Rows for Overlay<'_, R> {
+impl Rows for Overlay<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageFailure> {
         match self.writes.get(key) {
             Some(written) => Ok(written.clone()),

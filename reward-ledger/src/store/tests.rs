@@ -32,7 +32,7 @@ async fn the_sled_store_passes_the_suite() {
 
 #[tokio::test]
 async fn a_full_memory_store_refuses_and_applies_nothing() {
-    let ledger = Ledger::builder(MemoryStore::new().rows_max(12))
+    let ledger = Ledger::builder(MemoryStore::new().rows_max(20))
         .allow_unfenced()
         .open();
     let claim = |event: &str| {
@@ -45,7 +45,7 @@ async fn a_full_memory_store_refuses_and_applies_nothing() {
     }
     let full = ledger.claim(claim("c")).await.unwrap_err();
     assert!(
-        matches!(full, ClaimError::Store(StoreError::Full { rows_max: 12 })),
+        matches!(full, ClaimError::Store(StoreError::Full { rows_max: 20 })),
         "{full:?}"
     );
     assert!(!full.may_have_applied());

@@ -2,8 +2,7 @@ use std::sync::Arc;
 
 use lease_core::FenceToken;
 
-use super::{InvalidField, UnixMillis, check_text};
-use crate::limits::REASON_BYTES_MAX;
+use super::UnixMillis;
 
 /// What the ledger knows of a resource's tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,20 +35,5 @@ pub struct FenceReset {
 impl FenceReset {
     pub(crate) const fn new(from: Option<FenceToken>, at: UnixMillis, reason: Arc<str>) -> Self {
         Self { from, at, reason }
-    }
-}
-
-/// Why a fence is reset: 1 to 256 bytes without control characters.
-#[derive(Debug, Clone)]
-pub(crate) struct Reason(Arc<str>);
-
-impl Reason {
-    pub(crate) fn new(text: &str) -> Result<Self, InvalidField> {
-        check_text("reason", 1, REASON_BYTES_MAX, text)?;
-        Ok(Self(Arc::from(text)))
-    }
-
-    pub(crate) fn into_text(self) -> Arc<str> {
-        self.0
     }
 }

@@ -19,6 +19,20 @@ impl UnixMillis {
         self.0
     }
 
+    /// The next millisecond; stays at the last one, which no clock shows.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// This much later.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+        )
+    }
+
     /// This much earlier; 1970 at the earliest.
     #[must_use]
     pub fn before(self, span: Duration) -> Self {

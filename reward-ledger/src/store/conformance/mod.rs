@@ -4,10 +4,14 @@
 //! Every store is opened to decide twice ([`Protections::all_deciding_twice`]), since a store may run its transaction
 //! again.
 
+mod archive;
 mod claims;
 mod concurrency;
 mod controls;
+mod corrections;
 mod operations;
+mod outbox;
+mod payments;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,6 +50,27 @@ pub async fn check<F: AsyncFn(Protections) -> LedgerBuilder>(open: F) {
     operations::an_operator_resets_a_fence_with_a_reason(fresh().await).await;
     operations::an_audit_counts_what_is_there(fresh().await).await;
     operations::a_closed_ledger_says_so(fresh().await).await;
+
+    corrections::a_batch_answers_each_claim_for_itself(fresh().await).await;
+    corrections::a_whole_batch_is_granted_or_nothing_of_it_is_written(fresh().await).await;
+    corrections::a_grant_is_taken_back_once_and_its_event_never_granted_again(fresh().await).await;
+
+    outbox::rows_are_leased_in_the_order_of_their_player_and_delivered_once(fresh().await).await;
+    outbox::a_leased_row_is_nobody_elses_until_the_lease_is_over(fresh().await).await;
+    outbox::a_verdict_of_an_earlier_lease_touches_nothing(fresh().await).await;
+    outbox::a_row_that_is_tried_again_holds_up_its_player_and_nobody_else(fresh().await).await;
+    outbox::dead_letters_hold_up_nobody_are_listed_and_wait_for_a_person(fresh().await).await;
+    outbox::a_publisher_whose_partition_has_a_newer_holder_is_leased_nothing(fresh().await).await;
+    outbox::many_rows_of_one_player_that_are_not_due_hide_nobody(fresh().await).await;
+
+    payments::one_attempt_of_an_order_is_active(fresh().await).await;
+    payments::a_stale_worker_touches_no_payment(fresh().await).await;
+    payments::an_unknown_outcome_blocks_until_it_is_settled(fresh().await).await;
+    payments::sixty_four_starts_of_one_order_start_one(fresh().await).await;
+
+    archive::claims_are_found_by_player_event_resource_token_and_time(fresh().await).await;
+    archive::an_export_put_into_an_empty_store_answers_as_the_first_one(fresh().await, fresh().await).await;
+    archive::an_import_that_differs_is_refused_whole(fresh().await, fresh().await).await;
 
     concurrency::sixty_four_claims_of_one_event_grant_it_once(fresh().await).await;
     concurrency::claims_of_many_players_beside_each_other_all_arrive(fresh().await).await;

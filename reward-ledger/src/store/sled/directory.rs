@@ -18,7 +18,7 @@ use crate::store::rows::Rows;
 use crate::store::transaction::read_head;
 
 /// The format of the rows: their keys and which there are. Each record has a version of its own besides.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// sled's own threads may hold its file for a moment after the ledger that used it is closed.
 const SLED_LOCK_TRIES: u32 = 200;
 const SLED_LOCK_PAUSE: Duration = Duration::from_millis(10);

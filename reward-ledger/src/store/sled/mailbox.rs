@@ -2,52 +2,64 @@
 
 use std::sync::Arc;
 
-use lease_core::LeaseName;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::core::ClaimOutcome;
 use crate::error::{Certainty, StorageFailure, StoreError};
-use crate::event_id::RewardEventId;
 use crate::limits::GROUP_REQUESTS_MAX;
-use crate::store::{ClaimRequest, Cursor, Health, Page, ResetRequest, Table};
-use crate::types::{ClaimId, FenceState, PlayerId, Receipt, UnixMillis};
+use crate::store::Health;
+use crate::store::transaction::Transaction;
 
 /// Requests that wait at the most: two full groups, one to fill while the other is written. Past that, callers wait.
 pub(super) const MAILBOX_DEPTH: usize = 2 * GROUP_REQUESTS_MAX;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
+/// An answer that waits for the barrier.
+pub(super) type Answer = Box<dyn FnOnce() + Send>;
+
 /// What the writer can be asked.
-#[derive(Debug)]
 pub(super) enum Message {
-    Claim {
-        request: Box<ClaimRequest>,
-        reply: Reply<ClaimOutcome>,
-    },
-    Receipt {
-        player: PlayerId,
-        event: RewardEventId,
-        reply: Reply<Option<Receipt>>,
-    },
-    Fence {
-        resource: LeaseName,
-        reply: Reply<Option<FenceState>>,
-    },
-    ResetFence {
-        request: ResetRequest,
-        reply: Reply<FenceState>,
-    },
-    LastClaim {
-        reply: Reply<ClaimId>,
-    },
-    Page {
-        table: Table,
-        after: Option<Cursor>,
-        reply: Reply<Page>,
-    },
-    Close {
-        reply: Reply<()>,
-    },
+    /// To do a piece of a transaction.
+    Job(Box<dyn Job>),
+    /// To let go of everything.
+    Close { reply: Reply<()> },
+}
+
+/// A piece of a transaction, and who waits for its answer.
+pub(super) trait Job: Send {
+    /// Does it on top of the ones before it; the answer is held back. A caller that is gone is not served.
+    fn serve(self: Box<Self>, transaction: &mut Transaction<'_>) -> Result<Option<Answer>, StorageFailure>;
+
+    /// Answers with an error without having looked at it.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+struct Asked<T, F> {
+    work: F,
+    reply: Reply<T>,
+}
+
+impl<T, F> Job for Asked<T, F>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send,
+{
+    fn serve(self: Box<Self>, transaction: &mut Transaction<'_>) -> Result<Option<Answer>, StorageFailure> {
+        let Self { work, reply } = *self;
+        if reply.is_closed() {
+            return Ok(None);
+        }
+        let answer = work(transaction)?;
+        Ok(Some(Box::new(move || {
+            // A caller that is gone asks again, or never.
+            let _gone = reply.send(Ok(answer));
+        })))
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        // A caller that is gone needs no answer.
+        let _gone = self.reply.send(Err(error));
+    }
 }
 
 /// Asks the writer.
@@ -62,7 +74,16 @@ impl WriterHandle {
         Self { mailbox, health }
     }
 
-    pub(super) async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, StoreError> {
+    /// Has `work` done in a transaction; its answer is durable.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.send(|reply| Message::Job(Box::new(Asked { work, reply })))
+            .await
+    }
+
+    async fn send<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, StoreError> {
         let (reply, mut answer) = oneshot::channel();
         let mut health = self.health.clone();
         tokio::select! {
@@ -83,7 +104,7 @@ impl WriterHandle {
     }
 
     pub(super) async fn close(&self) -> Result<(), StoreError> {
-        match self.ask(|reply| Message::Close { reply }).await {
+        match self.send(|reply| Message::Close { reply }).await {
             Ok(()) | Err(StoreError::Closed) => Ok(()),
             Err(error) => Err(error),
         }
@@ -120,30 +141,14 @@ async fn trouble(health: &mut watch::Receiver<Health>, certainty: Certainty) -> 
 }
 
 impl Message {
-    /// Refusals from before this may be forgotten.
-    pub(super) fn forget_before(&self) -> Option<UnixMillis> {
-        match self {
-            Self::Claim { request, .. } => Some(request.forget_before),
-            Self::Receipt { .. }
-            | Self::Fence { .. }
-            | Self::ResetFence { .. }
-            | Self::LastClaim { .. }
-            | Self::Page { .. }
-            | Self::Close { .. } => None,
-        }
-    }
-
     /// Answers with an error without having looked at the request.
     pub(super) fn refuse(self, error: StoreError) {
-        // A caller that is gone needs no answer.
-        let _gone = match self {
-            Self::Claim { reply, .. } => reply.send(Err(error)).is_err(),
-            Self::Receipt { reply, .. } => reply.send(Err(error)).is_err(),
-            Self::Fence { reply, .. } => reply.send(Err(error)).is_err(),
-            Self::ResetFence { reply, .. } => reply.send(Err(error)).is_err(),
-            Self::LastClaim { reply } => reply.send(Err(error)).is_err(),
-            Self::Page { reply, .. } => reply.send(Err(error)).is_err(),
-            Self::Close { reply } => reply.send(Err(error)).is_err(),
-        };
+        match self {
+            Self::Job(job) => job.refuse(error),
+            Self::Close { reply } => {
+                // A caller that is gone needs no answer.
+                let _gone = reply.send(Err(error));
+            }
+        }
     }
 }

@@ -31,17 +31,14 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use lease_core::LeaseName;
-
 pub use config::{SledConfig, SledConfigBuilder};
 pub use progress::Stage;
 
-use super::{ClaimRequest, Cursor, Health, Page, ResetRequest, Sealed, Store, StoreFuture, Table};
-use crate::core::ClaimOutcome;
-use crate::error::OpenError;
-use crate::event_id::RewardEventId;
-use crate::types::{ClaimId, FenceState, PlayerId, Receipt};
-use mailbox::{Message, WriterHandle};
+use super::row_store::RowStore;
+use super::transaction::Transaction;
+use super::{Health, Sealed, StoreFuture};
+use crate::error::{OpenError, StorageFailure};
+use mailbox::WriterHandle;
 
 /// Keeps claims in a directory of this process, on sled, behind a durability barrier of its own.
 ///
@@ -74,36 +71,12 @@ impl SledStore {
 
 impl Sealed for SledStore {}
 
-impl Store for SledStore {
-    fn claim(&self, request: ClaimRequest) -> StoreFuture<'_, ClaimOutcome> {
-        let request = Box::new(request);
-        Box::pin(self.writer.ask(|reply| Message::Claim { request, reply }))
-    }
-
-    fn receipt(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<Receipt>> {
-        Box::pin(
-            self.writer
-                .ask(move |reply| Message::Receipt { player, event, reply }),
-        )
-    }
-
-    fn fence(&self, resource: LeaseName) -> StoreFuture<'_, Option<FenceState>> {
-        Box::pin(self.writer.ask(|reply| Message::Fence { resource, reply }))
-    }
-
-    fn reset_fence(&self, request: ResetRequest) -> StoreFuture<'_, FenceState> {
-        Box::pin(self.writer.ask(|reply| Message::ResetFence { request, reply }))
-    }
-
-    fn last_claim(&self) -> StoreFuture<'_, ClaimId> {
-        Box::pin(self.writer.ask(|reply| Message::LastClaim { reply }))
-    }
-
-    fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {
-        Box::pin(
-            self.writer
-                .ask(move |reply| Message::Page { table, after, reply }),
-        )
+impl RowStore for SledStore {
+    fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        Box::pin(self.writer.ask(job))
     }
 
     fn health(&self) -> Health {

@@ -67,7 +67,11 @@ fn cut(synced: &Image, written: &Image, mut choose: impl FnMut() -> bool) -> Ima
 
 #[derive(Debug, Default)]
 struct Images {
+    /// After the last barrier.
     synced: Image,
+    /// After the barrier before that, and right before the last one. The claims of one round may come in several groups,
+    /// each with its barrier, so the two are kept as a pair.
+    before: Image,
     written: Image,
 }
 
@@ -122,7 +126,10 @@ fn copying(database: PathBuf, images: Arc<Mutex<Images>>) -> impl Fn(Stage) -> i
     move |stage| {
         let mut images = images.lock().unwrap();
         match stage {
-            Stage::Syncing => images.written = image_of(&database),
+            Stage::Syncing => {
+                images.before = images.synced.clone();
+                images.written = image_of(&database);
+            }
             Stage::Answering => images.synced = image_of(&database),
             Stage::Idle | Stage::Deciding | Stage::Applying | Stage::Flushing | Stage::Closing => {}
         }
@@ -143,12 +150,14 @@ async fn a_power_cut_loses_nothing_acknowledged_and_tears_no_group() {
     let mut receipts = group(&ledger, 0).await;
     let mut missing = 0;
     for number in 1..GROUPS {
-        let synced = images.lock().unwrap().synced.clone();
         let last = group(&ledger, number).await;
-        let written = images.lock().unwrap().written.clone();
+        let (before, written) = {
+            let images = images.lock().unwrap();
+            (images.before.clone(), images.written.clone())
+        };
         let cuts = if number % GROUPS_PER_CUT == 0 { CUTS } else { 0 };
         for odds in 0..cuts {
-            let left = cut(&synced, &written, || {
+            let left = cut(&before, &written, || {
                 random() % u64::from(CUTS + 1) <= u64::from(odds)
             });
             let context = format!("seed {SEED}, group {number}, cut {odds}");

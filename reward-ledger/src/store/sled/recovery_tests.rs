@@ -61,7 +61,7 @@ async fn another_format_is_refused() {
             refused,
             OpenError::Format {
                 found: 9,
-                known: 1,
+                known: 2,
                 ..
             }
         ),

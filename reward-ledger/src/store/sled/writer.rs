@@ -15,19 +15,15 @@ use tokio::sync::{mpsc, watch};
 
 use super::directory::{Opened, panic_text};
 use super::hook::Hook;
-use super::mailbox::{MAILBOX_DEPTH, Message, Reply, WriterHandle};
+use super::mailbox::{Answer, Job, MAILBOX_DEPTH, Message, Reply, WriterHandle};
 use super::progress::Progress;
-use super::rows::SledRows;
 use super::watchdog::Leash;
 use super::{SledConfig, Stage, watchdog};
 use crate::core::{Protection, Protections};
 use crate::error::{Certainty, OpenError, StorageFailure, StoreError};
 use crate::limits::GROUP_REQUESTS_MAX;
-use crate::store::transaction::{Transaction, read_fence_state, read_receipt};
-use crate::store::{Health, pages};
-
-/// An answer that waits for the barrier.
-type Answer = Box<dyn FnOnce()>;
+use crate::store::Health;
+use crate::store::transaction::Transaction;
 
 struct Writer {
     database: Database,
@@ -119,7 +115,7 @@ impl Writer {
     }
 
     /// Decides, writes, makes durable, answers. On an error the answers are dropped: what became of them is unknown.
-    fn on_group(&mut self, group: Vec<Message>) -> Result<(), StorageFailure> {
+    fn on_group(&mut self, group: Vec<Box<dyn Job>>) -> Result<(), StorageFailure> {
         let (progress, hook) = (Arc::clone(&self.progress), self.hook.clone());
         let enter = |stage| {
             progress.enter(stage);
@@ -133,14 +129,9 @@ impl Writer {
         };
         enter(Stage::Deciding)?;
         let mut transaction = Transaction::begin(&opened.rows, self.protections)?;
-        if let Some(before) = group.iter().filter_map(Message::forget_before).max() {
-            transaction.forget_refusals(before)?;
-        }
         let mut answers: Vec<Answer> = Vec::with_capacity(group.len());
-        for message in group {
-            if let Some(answer) = serve(message, &mut transaction)? {
-                answers.push(answer);
-            }
+        for job in group {
+            answers.extend(job.serve(&mut transaction)?);
         }
         if let Some((writes, commit)) = transaction.finish()? {
             enter(Stage::Applying)?;
@@ -243,14 +234,14 @@ enum Close {
 }
 
 /// Waits for a first request and takes what else is there.
-fn collect(inbox: &mut mpsc::Receiver<Message>) -> (Vec<Message>, Close) {
+fn collect(inbox: &mut mpsc::Receiver<Message>) -> (Vec<Box<dyn Job>>, Close) {
     let mut group = Vec::new();
     let mut next = inbox.blocking_recv();
     loop {
         match next {
             None => return (group, Close::Abandoned),
             Some(Message::Close { reply }) => return (group, Close::Asked(reply)),
-            Some(message) => group.push(message),
+            Some(Message::Job(job)) => group.push(job),
         }
         if group.len() == GROUP_REQUESTS_MAX {
             return (group, Close::No);
@@ -260,42 +251,4 @@ fn collect(inbox: &mut mpsc::Receiver<Message>) -> (Vec<Message>, Close) {
             Err(_) => return (group, Close::No),
         };
     }
-}
-
-/// Answers one request on top of the ones before it; the answer is held back. A caller that is gone is not served.
-fn serve(
-    message: Message,
-    transaction: &mut Transaction<'_, SledRows>,
-) -> Result<Option<Answer>, StorageFailure> {
-    match message {
-        Message::Claim { reply, .. } if reply.is_closed() => Ok(None),
-        Message::Claim { request, reply } => {
-            let outcome = transaction.claim(&request)?;
-            Ok(Some(hold(reply, outcome)))
-        }
-        Message::ResetFence { reply, .. } if reply.is_closed() => Ok(None),
-        Message::ResetFence { request, reply } => Ok(Some(hold(reply, transaction.reset_fence(&request)?))),
-        Message::Receipt { player, event, reply } => Ok(Some(hold(
-            reply,
-            read_receipt(transaction.rows(), player, &event)?,
-        ))),
-        Message::Fence { resource, reply } => Ok(Some(hold(
-            reply,
-            read_fence_state(transaction.rows(), &resource)?,
-        ))),
-        Message::LastClaim { reply } => Ok(Some(hold(reply, transaction.last_claim()))),
-        Message::Page { table, after, reply } => Ok(Some(hold(
-            reply,
-            pages::page(transaction.rows(), table, after.as_ref())?,
-        ))),
-        // `collect` keeps it apart.
-        Message::Close { reply } => Ok(Some(hold(reply, ()))),
-    }
-}
-
-fn hold<T: Send + 'static>(reply: Reply<T>, value: T) -> Answer {
-    Box::new(move || {
-        // A caller that is gone asks again, or never.
-        let _gone = reply.send(Ok(value));
-    })
 }

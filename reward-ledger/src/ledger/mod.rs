@@ -1,17 +1,23 @@
 //! The ledger as its users see it.
 
+mod outbox;
+mod payments;
+
 use std::sync::Arc;
 
 use lease_core::{FenceToken, LeaseName};
 
 use crate::audit::{AuditReport, Expectations, Violation, audit};
 use crate::config::{LedgerBuilder, LedgerConfig, UnfencedPolicy};
-use crate::core::ClaimOutcome;
+use crate::core::{BatchOutcome, ClaimOutcome, ReversalOutcome};
 use crate::error::{ClaimError, ResetError, StoreError};
 use crate::event_id::RewardEventId;
-use crate::limits::RESOURCE_BYTES_MAX;
-use crate::store::{ClaimRequest, Health, ResetRequest, Store};
-use crate::types::{Authority, Claim, FenceState, PlayerId, Reason, Receipt, check_length};
+use crate::limits::{BATCH_CLAIMS_MAX, QUERY_ROWS_MAX, RESOURCE_BYTES_MAX};
+use crate::store::{
+    BatchRequest, ClaimRecord, ClaimRequest, Cursor, Health, Query, Records, ResetRequest, ReversalRequest,
+    Standing, Store,
+};
+use crate::types::{Authority, Claim, FenceState, PlayerId, Reason, Receipt, UnixMillis, check_length};
 
 /// A ledger of rewards. A cheap handle: clones share the store.
 #[derive(Debug, Clone)]
@@ -39,6 +45,14 @@ impl Ledger {
         }
     }
 
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.config.clock.now()
+    }
+
     /// Grants a reward once, or says why not. The answer is durable when it arrives.
     ///
     /// A claim whose answer is unknown is sent again as the same value, or a clone of it: it gets its first answer.
@@ -49,16 +63,85 @@ impl Ledger {
     /// # Cancel safety
     /// A claim whose future is dropped may or may not be granted; send the same claim again to learn it.
     pub async fn claim(&self, claim: Claim) -> Result<ClaimOutcome, ClaimError> {
-        if *claim.authority() == Authority::Unfenced && self.config.unfenced == UnfencedPolicy::Refuse {
-            return Err(ClaimError::UnfencedNotAllowed);
-        }
-        let at = self.config.clock.now();
+        self.check_authority(&claim)?;
+        let at = self.now();
         let request = ClaimRequest {
             claim,
             at,
             forget_before: at.before(self.config.refusals_kept),
         };
         Ok(self.store.claim(request).await?)
+    }
+
+    /// As [`Ledger::claim`] for several claims in one commit: each is answered for itself, in their order.
+    ///
+    /// # Errors
+    /// [`ClaimError`]. [`ClaimError::may_have_applied`] says whether claims may have been granted all the same.
+    ///
+    /// # Cancel safety
+    /// As [`Ledger::claim`].
+    pub async fn claim_each(&self, claims: Vec<Claim>) -> Result<Vec<ClaimOutcome>, ClaimError> {
+        Ok(self.store.claim_each(self.batch(claims)?).await?)
+    }
+
+    /// As [`Ledger::claim`] for several claims, all of which are granted or none.
+    ///
+    /// # Errors
+    /// [`ClaimError`]. [`ClaimError::may_have_applied`] says whether the claims may have been granted all the same.
+    ///
+    /// # Cancel safety
+    /// As [`Ledger::claim`].
+    pub async fn claim_all(&self, claims: Vec<Claim>) -> Result<BatchOutcome, ClaimError> {
+        Ok(self.store.claim_all(self.batch(claims)?).await?)
+    }
+
+    fn batch(&self, claims: Vec<Claim>) -> Result<BatchRequest, ClaimError> {
+        if claims.len() > BATCH_CLAIMS_MAX {
+            return Err(ClaimError::BatchTooLarge {
+                max: BATCH_CLAIMS_MAX,
+                len: claims.len(),
+            });
+        }
+        for claim in &claims {
+            self.check_authority(claim)?;
+        }
+        let at = self.now();
+        Ok(BatchRequest {
+            claims,
+            at,
+            forget_before: at.before(self.config.refusals_kept),
+        })
+    }
+
+    fn check_authority(&self, claim: &Claim) -> Result<(), ClaimError> {
+        if *claim.authority() == Authority::Unfenced && self.config.unfenced == UnfencedPolicy::Refuse {
+            return Err(ClaimError::UnfencedNotAllowed);
+        }
+        Ok(())
+    }
+
+    /// Takes a grant back: a new row, linked to the claim, at most one a claim, and delivered to the outside after it. The
+    /// claim stays, its event is never granted again.
+    ///
+    /// # Errors
+    /// [`StoreError`]. [`StoreError::may_have_applied`] says whether it may have been taken back all the same; asking
+    /// again is harmless.
+    ///
+    /// # Cancel safety
+    /// A dropped call may or may not have taken it back.
+    pub async fn reverse(
+        &self,
+        player: impl Into<PlayerId>,
+        event: &RewardEventId,
+        reason: Reason,
+    ) -> Result<ReversalOutcome, StoreError> {
+        let request = ReversalRequest {
+            player: player.into(),
+            event: event.clone(),
+            reason,
+            at: self.now(),
+        };
+        self.store.reverse(request).await
     }
 
     /// The receipt of a player's event, if it was granted.
@@ -73,7 +156,53 @@ impl Ledger {
         player: impl Into<PlayerId>,
         event: &RewardEventId,
     ) -> Result<Option<Receipt>, StoreError> {
-        self.store.receipt(player.into(), event.clone()).await
+        let record = self.record(player, event).await?;
+        Ok(record.map(|record| record.receipt))
+    }
+
+    /// As [`Ledger::get`], with what became of it: delivery and reversal.
+    ///
+    /// # Errors
+    /// [`StoreError`]. Reading applies nothing.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn record(
+        &self,
+        player: impl Into<PlayerId>,
+        event: &RewardEventId,
+    ) -> Result<Option<ClaimRecord>, StoreError> {
+        self.store.record(player.into(), event.clone()).await
+    }
+
+    /// The next claims of a query, at most `rows_max` and never more than [`QUERY_ROWS_MAX`]; `after` goes on behind an
+    /// earlier answer. An answer may be short, or empty, and not be the last: its `next` says so.
+    ///
+    /// # Errors
+    /// [`StoreError`]. Reading applies nothing.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn find(
+        &self,
+        query: Query,
+        after: Option<Cursor>,
+        rows_max: usize,
+    ) -> Result<Records, StoreError> {
+        self.store
+            .find(query, after, rows_max.clamp(1, QUERY_ROWS_MAX))
+            .await
+    }
+
+    /// How far the ledger has come.
+    ///
+    /// # Errors
+    /// [`StoreError`]. Reading applies nothing.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn standing(&self) -> Result<Standing, StoreError> {
+        self.store.standing().await
     }
 
     /// What the ledger knows of a resource's tokens; `None` if no claim has shown one.
@@ -107,7 +236,7 @@ impl Ledger {
         let request = ResetRequest {
             resource: resource.clone(),
             to,
-            at: self.config.clock.now(),
+            at: self.now(),
             reason: reason.into_text(),
         };
         let state = self.store.reset_fence(request).await?;
