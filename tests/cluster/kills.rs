@@ -35,8 +35,10 @@ fn a_leader_killed_under_load_loses_nothing_and_another_one_grants_soon() {
         load.wait_for_grants(100);
         let leader = trio.leader();
         trio.kill(leader);
-        killed_at.push(load.mark());
+        let at = load.mark();
+        killed_at.push(at);
         load.wait_for_grants(50);
+        load.was_disturbed(at);
         trio.start(leader);
     }
     load.mark();
@@ -100,6 +102,7 @@ fn after_a_power_cut_of_all_three_everything_acknowledged_is_there() {
     for _ in 0..2 {
         load.mark();
         load.wait_for_grants(150);
+        let at = load.clock.micros();
         let nodes = NODES.map(|id| trio.take(id));
         // Before one of them could see that another is gone.
         for node in &nodes {
@@ -114,6 +117,7 @@ fn after_a_power_cut_of_all_three_everything_acknowledged_is_there() {
         for id in NODES {
             trio.wait_until_ready(id);
         }
+        load.was_disturbed(at);
     }
     load.mark();
     load.wait_for_grants(100);

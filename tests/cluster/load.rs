@@ -9,7 +9,7 @@ use std::time::Duration;
 use lease_core::wire::{AcquireReply, GetReply, ReleaseReply, RenewReply, Reply};
 use tests::Client;
 use tests::clock::{Deadline, SOON, Stopwatch};
-use tests::history::{History, Micros, Op, Outcome, Record, check};
+use tests::history::{History, Micros, Op, Outage, Outcome, Promise, Record, check, check_times};
 use tests::random::Random;
 use tests::resp::Gone;
 use tests::show::show;
@@ -22,6 +22,11 @@ const LONG_MS: u64 = 600_000;
 const SHORT_MS: u64 = 3_000;
 /// Before the next node is asked.
 const PAUSE: Duration = Duration::from_millis(10);
+/// A lease that ends is replaced within this time, on a machine that has other things to do.
+const PROMISE: Promise = Promise {
+    commit: 1_000_000,
+    leader_change: 200_000,
+};
 /// The reader writes as this process; clients count from 1.
 const READER: u32 = 0;
 
@@ -29,6 +34,7 @@ const READER: u32 = 0;
 pub(crate) struct Load {
     pub(crate) history: Arc<History>,
     pub(crate) clock: Stopwatch,
+    outages: Mutex<Vec<Outage>>,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -81,6 +87,7 @@ impl Load {
             threads: threads.collect(),
             history,
             clock,
+            outages: Mutex::default(),
             shared,
         }
     }
@@ -111,6 +118,13 @@ impl Load {
         }
     }
 
+    /// The cluster may have stood still from this moment until now.
+    pub(crate) fn was_disturbed(&self, from: Micros) {
+        let to = self.clock.micros();
+        let mut outages = self.outages.lock().unwrap();
+        outages.push(Outage { from, to });
+    }
+
     /// Lets each client finish what it has begun, and waits for all.
     pub(crate) fn stop(&mut self) {
         self.shared.stop();
@@ -135,7 +149,9 @@ impl Load {
             }
         }
         let records = self.history.records();
-        let violations = check(&records);
+        let mut violations = check(&records);
+        let (about_times, judged) = check_times(&records, &self.outages.lock().unwrap(), PROMISE);
+        violations.extend(about_times);
         let lines: Vec<String> = violations.iter().take(20).map(ToString::to_string).collect();
         let seed = Random::seed(20_261_130);
         assert!(
@@ -144,6 +160,7 @@ impl Load {
             violations.len(),
             lines.join("\n")
         );
+        assert!(judged.ends > 0 && judged.told > 0, "{judged:?}");
     }
 
     fn read(&self, client: &mut Client, resource: &str) {
@@ -158,8 +175,8 @@ impl Load {
             call,
             returned: Some(self.clock.micros()),
             outcome: Outcome::Ok,
-            token: seen.map(|lease| lease.token.get()),
-            ttl_ms: None,
+            token: seen.as_ref().map(|lease| lease.token.get()),
+            ttl_ms: seen.and_then(|lease| lease.remaining_ms),
         });
     }
 }

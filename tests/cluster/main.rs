@@ -12,6 +12,7 @@
 )]
 
 mod client;
+mod cuts;
 mod failover;
 mod formation;
 mod kills;
@@ -20,3 +21,4 @@ mod pause;
 mod quorum;
 mod trio;
 mod waits;
+mod wires;

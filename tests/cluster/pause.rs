@@ -34,13 +34,14 @@ fn c15_a_leader_that_stood_still_ends_no_lease_that_was_renewed_elsewhere_and_co
     let mut holder = Holder::acquire(&trio, others(old), &load);
 
     trio.pause(old);
-    load.mark();
+    let at = load.mark();
     let stopped_at = now();
     holder.hold_until("others are granted while the leader stands still", || {
         stopped_at.elapsed() >= STANDS_STILL && load.grants() >= 20
     });
     let [one, other] = others(old);
     assert_ne!(trio.leader_among(&[one, other]), old);
+    load.was_disturbed(at);
     trio.resume(old);
     let resumed_at = now();
     load.mark();

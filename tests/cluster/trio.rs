@@ -9,6 +9,8 @@ use tempfile::TempDir;
 use tests::clock::{Deadline, SOON, wait_until};
 use tests::{Client, Launch, Node, http};
 
+use crate::wires::Wires;
+
 /// The nodes.
 pub(crate) const NODES: [u64; 3] = [1, 2, 3];
 
@@ -23,6 +25,7 @@ const TRIES: usize = 20;
 pub(crate) struct Trio {
     directory: TempDir,
     places: Vec<Place>,
+    wires: Option<Wires>,
 }
 
 /// Where a node is, and its process.
@@ -36,13 +39,28 @@ struct Place {
 impl Trio {
     /// Forms a cluster of nodes that start in this order, and waits until all serve.
     pub(crate) fn form(order: [u64; 3]) -> Self {
-        Self::form_by(order, Self::spawn)
+        Self::form_from(order, Self::prepare, Self::spawn)
     }
 
     /// As [`Trio::form`], of nodes that `spawn` starts.
     pub(crate) fn form_by(order: [u64; 3], spawn: impl Fn(&mut Self, u64)) -> Self {
-        for _ in 0..TRIES {
+        Self::form_from(order, Self::prepare, spawn)
+    }
+
+    /// As [`Trio::form`], with wires between the nodes that can be cut.
+    pub(crate) fn form_on_wires() -> Self {
+        let on_wires = || {
             let mut trio = Self::prepare();
+            let nodes = trio.places.iter().map(|place| (place.id, place.peer));
+            trio.wires = Some(Wires::before(nodes));
+            trio
+        };
+        Self::form_from(NODES, on_wires, Self::spawn)
+    }
+
+    fn form_from(order: [u64; 3], prepare: impl Fn() -> Self, spawn: impl Fn(&mut Self, u64)) -> Self {
+        for _ in 0..TRIES {
+            let mut trio = prepare();
             for id in order {
                 spawn(&mut trio, id);
             }
@@ -64,15 +82,26 @@ impl Trio {
         Self {
             directory: tempfile::tempdir().unwrap(),
             places: places.into(),
+            wires: None,
         }
+    }
+
+    /// The wires between the nodes.
+    pub(crate) fn wires(&self) -> &Wires {
+        let wires = self.wires.as_ref();
+        wires.unwrap_or_else(|| panic!("harness: these nodes have no wires"))
     }
 
     /// The list that all nodes are given.
     pub(crate) fn members(&self) -> String {
+        let called_at = |place: &Place| match &self.wires {
+            Some(wires) => wires.address(place.id),
+            None => place.peer,
+        };
         let members = self
             .places
             .iter()
-            .map(|place| format!("{}={}", place.id, place.peer));
+            .map(|place| format!("{}={}", place.id, called_at(place)));
         members.collect::<Vec<_>>().join(",")
     }
 

@@ -15,7 +15,6 @@ mod many_messages;
 mod network_cut;
 mod past_the_lock;
 mod pause;
-mod proxy;
 mod random_event;
 mod renewal;
 mod stage;

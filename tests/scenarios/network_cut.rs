@@ -8,9 +8,9 @@ use lease_core::wire::{HistoryEvent, LossReason as EndReason};
 use lease_store::{Server, ServerConfig, StoreConfig, TokenFloor};
 use reward_ledger::testing::Protection;
 use reward_ledger::{ClaimOutcome, Ledger, MemoryStore};
+use tests::proxy::Proxy;
 
 use crate::books::{applied, hold_exactly, stale};
-use crate::proxy::Proxy;
 use crate::stage::{GOLD, LOCK, PLAYER, claim, gold, ledger_without, name, owner, rank_3};
 
 /// Scaled down from five seconds; a busy machine must not decide these tests.
@@ -34,8 +34,8 @@ impl Net {
         let server = Server::start(ServerConfig::new(store, listen, admin))
             .await
             .unwrap();
-        let proxy = Proxy::before(server.ready().resp).await;
-        let a = client("a", &proxy.address()).await;
+        let proxy = Proxy::before(server.ready().resp);
+        let a = client("a", &proxy.address().to_string()).await;
         let b = client("b", &server.ready().resp.to_string()).await;
         Self {
             server,

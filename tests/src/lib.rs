@@ -14,6 +14,7 @@ pub mod http;
 pub mod launch;
 pub mod node;
 pub mod output;
+pub mod proxy;
 pub mod random;
 pub mod resp;
 pub mod show;
