@@ -6,6 +6,7 @@
 pub mod bare_disk;
 pub mod budget;
 pub mod claims;
+pub mod comparison;
 pub mod embedded;
 pub mod host;
 pub mod machine_times;

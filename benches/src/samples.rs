@@ -14,6 +14,11 @@ impl Samples {
         self.times.push(time);
     }
 
+    /// Adds all times of another one.
+    pub fn append(&mut self, mut other: Self) {
+        self.times.append(&mut other.times);
+    }
+
     /// How many there are.
     #[must_use]
     pub const fn len(&self) -> usize {
