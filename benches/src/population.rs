@@ -203,12 +203,12 @@ impl Population {
             .iter()
             .map(EncodedCommand::new)
             .collect::<Result<_, _>>()?;
-        let body = codec::join(&encoded);
+        let body = codec::join(&encoded)?;
         self.at = self.at.after_millis(1);
         let whole = Stopwatch::start();
         let commands = codec::split(&body)?;
         let watch = Stopwatch::start();
-        let applied = black_box(self.machine.apply(self.at, &commands)?);
+        let applied = black_box(self.machine.apply_entry(self.at, &commands)?);
         let apply = watch.elapsed();
         drop(commands);
         drop(applied.effects);

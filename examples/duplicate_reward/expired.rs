@@ -22,7 +22,7 @@ impl Expired {
     /// The first grant of `name` that ended, and the grant after it.
     pub(crate) fn find(store: &LeaseStore, name: &LeaseName) -> Result<Self, Failure> {
         let mut events = store
-            .history(Database::ZERO, name.clone(), None)
+            .history(Database::ZERO, name.clone(), None)?
             .events
             .into_iter()
             .rev();

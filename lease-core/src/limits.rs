@@ -50,6 +50,14 @@ pub const PRUNE_RECORDS_MAX: usize = 2_048;
 /// dropped, so that `SET` and `DEL` of huge keys cannot fill a store. A million endings of usual names fit.
 pub const ENDINGS_BYTES_MAX: usize = 256 * 1_024 * 1_024;
 
+/// Answers to forwarded commands that are remembered for one node at the most. A node has no more under way than its
+/// mailbox and one batch hold, a third of this; past it the oldest are forgotten.
+pub const FORWARDED_ANSWERS_MAX: usize = 4_096;
+/// Bytes of values in those answers at the most, for one node: past it the oldest are forgotten.
+pub const FORWARDED_BYTES_MAX: usize = 16 * 1_024 * 1_024;
+/// How long such an answer is remembered, in milliseconds of cluster time: several times what a caller waits for it.
+pub const FORWARDED_MEMORY_MS: u64 = 10_000;
+
 /// How long a wait whose connection is gone keeps its place for the caller's retry, in milliseconds.
 pub const DETACHED_WAIT_MS: u64 = 2_000;
 
@@ -94,6 +102,10 @@ const _: () = assert!(VALUE_BYTES_DEFAULT <= VALUE_BYTES_MAX);
 const _: () = assert!(
     2 * VALUE_BYTES_MAX < ENTRY_BYTES_MAX,
     "the largest SET must fit one entry"
+);
+const _: () = assert!(
+    FORWARDED_BYTES_MAX + 256 * FORWARDED_ANSWERS_MAX < ENTRY_BYTES_MAX,
+    "a session is one item of a snapshot"
 );
 const _: () = assert!(ISSUED_TOKEN_MAX < FENCE_TOKEN_MAX);
 const _: () = assert!(PRUNE_RECORDS_MAX > BATCH_COMMANDS_MAX);

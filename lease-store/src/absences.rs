@@ -9,11 +9,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lease_core::machine::Command;
-use lease_core::machine::codec::EncodedCommand;
 use tokio::sync::watch;
 
 use crate::orphans::IfUndelivered;
-use crate::proposer::ProposerHandle;
+use crate::proposer::{ProposerHandle, Request};
 use crate::replica::{Node, Replica};
 use crate::role::Role;
 use crate::runtime::{Instant as _, Rt};
@@ -85,7 +84,7 @@ impl<R: Rt> Absences<R> {
             // It never parked anybody.
             return true;
         };
-        let Ok(command) = EncodedCommand::new(&Command::NodeLost { node, incarnation }) else {
+        let Ok(request) = Request::new(&Command::NodeLost { node, incarnation }, IfUndelivered::Keep) else {
             return false;
         };
         tracing::warn!(
@@ -93,9 +92,6 @@ impl<R: Rt> Absences<R> {
             incarnation,
             "a node stays lost: its waiting callers lose their places"
         );
-        self.proposer
-            .propose::<R>(command, IfUndelivered::Keep)
-            .await
-            .is_ok()
+        self.proposer.propose::<R>(request).await.is_ok()
     }
 }

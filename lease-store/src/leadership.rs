@@ -146,7 +146,7 @@ impl<R: Rt> Leadership<R> {
 
 fn encode(commands: &[Command]) -> Result<Bytes, codec::CodecError> {
     let encoded: Result<Vec<_>, _> = commands.iter().map(EncodedCommand::new).collect();
-    Ok(codec::join(&encoded?))
+    codec::join(&encoded?)
 }
 
 /// Why a leadership was not opened. Another one may be, here or elsewhere.

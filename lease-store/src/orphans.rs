@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lease_core::machine::codec::EncodedCommand;
-use lease_core::machine::{Command, LeaseKey, Outcome, ReleaseCause};
+use lease_core::machine::{Command, LeaseKey, Once, Outcome, ReleaseCause};
 use lease_core::{Attachment, FenceToken};
 use tokio::sync::Notify;
 
@@ -26,6 +26,8 @@ pub(crate) struct Undoing {
     pub(crate) command: EncodedCommand,
     /// The parked caller whose wait it ends.
     pub(crate) detaches: Option<Attachment>,
+    /// The number of a forwarded command whose answer nobody waits for.
+    pub(crate) withdraws: Option<u64>,
 }
 
 /// What becomes of a grant whose answer could not be delivered.
@@ -50,12 +52,18 @@ impl Orphans {
     pub(crate) fn release(&self, key: LeaseKey, token: FenceToken) {
         tracing::debug!(lease = %key.name, %token, "releasing a grant whose caller is gone");
         let cause = ReleaseCause::Orphaned;
-        self.add(&Command::Release { key, token, cause }, None);
+        self.add(&Command::Release { key, token, cause }, None, None);
     }
 
     /// Takes a wait out of its queue, since its caller is gone.
     pub(crate) fn detach(&self, attachment: Attachment) {
-        self.add(&Command::Detach { attachment }, Some(attachment));
+        self.add(&Command::Detach { attachment }, Some(attachment), None);
+    }
+
+    /// Undoes a forwarded command whose outcome nobody knows, and whose caller was told so.
+    pub(crate) fn withdraw(&self, once: Once, key: LeaseKey) {
+        tracing::debug!(lease = %key.name, number = once.number, "withdrawing a command without an answer");
+        self.add(&Command::Withdraw { once, key }, None, Some(once.number));
     }
 
     /// The next command to propose.
@@ -82,10 +90,14 @@ impl Orphans {
         self.added.notified().await;
     }
 
-    fn add(&self, command: &Command, detaches: Option<Attachment>) {
+    fn add(&self, command: &Command, detaches: Option<Attachment>, withdraws: Option<u64>) {
         match EncodedCommand::new(command) {
             Ok(command) => {
-                self.again(Undoing { command, detaches });
+                self.again(Undoing {
+                    command,
+                    detaches,
+                    withdraws,
+                });
                 self.added.notify_one();
             }
             // Its name came through the log before, so it fits an entry.

@@ -97,12 +97,13 @@ impl Applier for LeaseApplier {
             reason: error.to_string(),
         })?;
         let mut machine = self.replica.lock();
-        let applied = machine
-            .apply(at, &commands)
-            .map_err(|error| CannotApply::UnsupportedVersion {
-                needed: u32::from(error.asked.get()),
-                supported: u32::from(error.known.get()),
-            })?;
+        let applied =
+            machine
+                .apply_entry(at, &commands)
+                .map_err(|error| CannotApply::UnsupportedVersion {
+                    needed: u32::from(error.asked.get()),
+                    supported: u32::from(error.known.get()),
+                })?;
         self.publish_schedule(&machine);
         drop(machine);
         self.events.record(&applied.effects);

@@ -5,9 +5,10 @@
 //! [`crate::service`] what a client's command means, and to the listeners how clients arrive.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lease_core::limits::KEYS_PER_CHANGE_MAX;
-use lease_core::machine::codec::{CodecError, EncodedCommand};
+use lease_core::machine::codec::CodecError;
 use lease_core::machine::{Command, KeyCommand, LeaseInfo, LeaseKey, LeaseMachine, Outcome, Stats};
 use lease_core::{Attachment, Timestamp};
 use tokio::sync::watch;
@@ -17,7 +18,7 @@ use crate::events::{Events, LeaseEvent};
 use crate::keeper::KeeperHandle;
 use crate::metrics::Metrics;
 use crate::orphans::{IfUndelivered, Orphans};
-use crate::proposer::ProposerHandle;
+use crate::proposer::{ProposerHandle, Request};
 use crate::raft::failure::NodeFailure;
 use crate::reader::ReaderHandle;
 use crate::replica::{Node, Replica};
@@ -40,7 +41,7 @@ pub struct Store<R: Rt> {
 #[derive(Debug)]
 pub(crate) struct Parts<R: Rt> {
     pub(crate) proposer: ProposerHandle<R::Instant>,
-    pub(crate) reader: ReaderHandle,
+    pub(crate) reader: ReaderHandle<R::Instant>,
     pub(crate) replica: Replica,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) orphans: Arc<Orphans>,
@@ -70,6 +71,8 @@ impl Seen {
     }
 }
 
+/// How long a read may take in all: one that also has to commit what is due may need several proofs.
+const READ_WITHIN: Duration = Duration::from_millis(2_000);
 /// How often a read looks again after it has ended what was due. Each look finds one more lease that ran out meanwhile,
 /// which takes leases of less than a millisecond.
 const LOOKS_MAX: usize = 16;
@@ -87,8 +90,8 @@ impl<R: Rt> Store<R> {
         command: &Command,
         if_undelivered: IfUndelivered,
     ) -> Result<Outcome, StoreError> {
-        let command = EncodedCommand::new(command).map_err(too_large)?;
-        self.parts.proposer.propose::<R>(command, if_undelivered).await
+        let request = Request::new(command, if_undelivered).map_err(too_large)?;
+        self.parts.proposer.propose::<R>(request).await
     }
 
     /// Commits a command that may have to wait, and waits with it. `command` is told the caller's attachment.
@@ -111,8 +114,13 @@ impl<R: Rt> Store<R> {
 
     /// The lease of a name, as of a moment after the call.
     pub(crate) async fn see(&self, key: &LeaseKey) -> Result<Option<Seen>, StoreError> {
+        let seen = R::timeout(READ_WITHIN, self.see_at_leisure(key)).await;
+        seen.unwrap_or_else(|_| Err(self.unavailable())).map_err(of_read)
+    }
+
+    async fn see_at_leisure(&self, key: &LeaseKey) -> Result<Option<Seen>, StoreError> {
         for _ in 0..LOOKS_MAX {
-            let at = self.parts.reader.barrier().await?;
+            let at = self.parts.reader.barrier::<R>().await?;
             let Some(lease) = self.parts.replica.look(|machine| machine.get(key)) else {
                 return Ok(None);
             };
@@ -123,15 +131,24 @@ impl<R: Rt> Store<R> {
             self.submit(&Command::Touch { key: key.clone() }, IfUndelivered::Keep)
                 .await?;
         }
-        Err(StoreError::Unavailable {
+        Err(self.unavailable())
+    }
+
+    fn unavailable(&self) -> StoreError {
+        StoreError::Unavailable {
             leader: self.leader(),
-        })
+        }
     }
 
     /// The leases of several names, as of one moment after the call.
     pub(crate) async fn see_all(&self, keys: &[LeaseKey]) -> Result<Vec<Option<Seen>>, StoreError> {
+        let seen = R::timeout(READ_WITHIN, self.see_all_at_leisure(keys)).await;
+        seen.unwrap_or_else(|_| Err(self.unavailable())).map_err(of_read)
+    }
+
+    async fn see_all_at_leisure(&self, keys: &[LeaseKey]) -> Result<Vec<Option<Seen>>, StoreError> {
         for _ in 0..LOOKS_MAX {
-            let at = self.parts.reader.barrier().await?;
+            let at = self.parts.reader.barrier::<R>().await?;
             let leases: Vec<Option<LeaseInfo>> = self
                 .parts
                 .replica
@@ -150,9 +167,7 @@ impl<R: Rt> Store<R> {
             let touch = Command::Key(KeyCommand::Look { keys: due });
             self.submit(&touch, IfUndelivered::Keep).await?;
         }
-        Err(StoreError::Unavailable {
-            leader: self.leader(),
-        })
+        Err(self.unavailable())
     }
 
     /// A look at the whole machine, as of a moment after the call, with all ended that was due at the call.
@@ -160,7 +175,14 @@ impl<R: Rt> Store<R> {
         &self,
         look: impl FnOnce(&LeaseMachine, Timestamp) -> T,
     ) -> Result<T, StoreError> {
-        let called_at = self.parts.reader.barrier().await?;
+        let at = R::timeout(READ_WITHIN, self.settled()).await;
+        let at = at.unwrap_or_else(|_| Err(self.unavailable())).map_err(of_read)?;
+        Ok(self.parts.replica.look(|machine| look(machine, at)))
+    }
+
+    /// A moment after the call, once all has ended that was due at the call.
+    async fn settled(&self) -> Result<Timestamp, StoreError> {
+        let called_at = self.parts.reader.barrier::<R>().await?;
         while self
             .parts
             .replica
@@ -169,8 +191,7 @@ impl<R: Rt> Store<R> {
         {
             self.submit(&Command::Tick, IfUndelivered::Keep).await?;
         }
-        let at = self.parts.reader.barrier().await?;
-        Ok(self.parts.replica.look(|machine| look(machine, at)))
+        self.parts.reader.barrier::<R>().await
     }
 
     /// What the machine of this node holds, as of the last entry applied here.
@@ -252,6 +273,15 @@ impl<R: Rt> Clone for Store<R> {
         Self {
             parts: Arc::clone(&self.parts),
         }
+    }
+}
+
+/// A read that had to commit what was due changes nothing that a caller could see, whatever became of that.
+fn of_read(error: StoreError) -> StoreError {
+    if matches!(error, StoreError::Unknown) {
+        StoreError::Unavailable { leader: None }
+    } else {
+        error
     }
 }
 

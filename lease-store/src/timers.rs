@@ -9,11 +9,9 @@
 use std::future::pending;
 use std::time::Duration;
 
-use lease_core::machine::codec::EncodedCommand;
 use tokio::sync::watch;
 
-use crate::orphans::IfUndelivered;
-use crate::proposer::ProposerHandle;
+use crate::proposer::{ProposerHandle, Request};
 use crate::replica::Schedule;
 use crate::role::Role;
 use crate::runtime::Rt;
@@ -65,11 +63,7 @@ impl<R: Rt> Timers<R> {
     }
 
     async fn on_due(&self) {
-        if let Err(error) = self
-            .proposer
-            .propose::<R>(EncodedCommand::tick(), IfUndelivered::Keep)
-            .await
-        {
+        if let Err(error) = self.proposer.propose::<R>(Request::tick()).await {
             tracing::debug!(%error, "a tick was not committed");
             R::sleep(PAUSE_AFTER_FAILURE).await;
         }

@@ -15,6 +15,7 @@ mod client;
 mod cuts;
 mod failover;
 mod formation;
+mod forwarding;
 mod kills;
 mod load;
 mod pause;

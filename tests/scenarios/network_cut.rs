@@ -144,6 +144,7 @@ async fn s04_packets_that_are_late_revive_nothing() {
         .server
         .store()
         .history(Database::ZERO, name(LOCK), None)
+        .unwrap()
         .events;
     let of_a: Vec<_> = history
         .iter()

@@ -185,7 +185,11 @@ async fn s03_a_renewal_that_arrives_after_the_next_grant_changes_nothing() {
 
 /// Why the grants of this token ended, as the store remembers them; it was granted once.
 fn ends_of(stage: &Stage, lease: &Lease) -> Vec<EndReason> {
-    let history = stage.store.history(Database::ZERO, name(LOCK), None).events;
+    let history = stage
+        .store
+        .history(Database::ZERO, name(LOCK), None)
+        .unwrap()
+        .events;
     let of_token: Vec<_> = history
         .into_iter()
         .filter(|entry| entry.token == lease.token())

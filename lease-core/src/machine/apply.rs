@@ -2,7 +2,7 @@
 
 use super::outcome::{Applied, Effect, EndReason, Outcome, Refusal, UnsupportedVersion};
 use super::slab::Slot;
-use super::{Command, LeaseKey, LeaseMachine, MachineVersion};
+use super::{Command, LeaseKey, LeaseMachine, MachineVersion, Once, Submission};
 use crate::limits::{ENDINGS_BYTES_MAX, PRUNE_RECORDS_MAX, RENEW_MANY_MAX, SWEEP_RECORDS_MAX};
 use crate::types::Timestamp;
 
@@ -15,15 +15,42 @@ impl LeaseMachine {
     /// [`UnsupportedVersion`] if the entry activates rules that this build does not know. Nothing was applied, and
     /// the node must stop.
     pub fn apply(&mut self, at: Timestamp, commands: &[Command]) -> Result<Applied, UnsupportedVersion> {
-        check_versions(commands)?;
+        self.apply_all(at, commands.iter().map(|command| (None, command)))
+    }
+
+    /// As [`LeaseMachine::apply`], of commands that may carry numbers.
+    ///
+    /// # Errors
+    /// [`UnsupportedVersion`] as there.
+    pub fn apply_entry(
+        &mut self,
+        at: Timestamp,
+        submissions: &[Submission],
+    ) -> Result<Applied, UnsupportedVersion> {
+        let commands = submissions.iter();
+        self.apply_all(
+            at,
+            commands.map(|submission| (submission.once, &submission.command)),
+        )
+    }
+
+    fn apply_all<'a>(
+        &mut self,
+        at: Timestamp,
+        commands: impl ExactSizeIterator<Item = (Option<Once>, &'a Command)> + Clone,
+    ) -> Result<Applied, UnsupportedVersion> {
+        check_versions(commands.clone().map(|(_, command)| command))?;
         self.now = self.now.max(at.min(Timestamp::LAST));
         self.prune();
         let mut applied = Applied {
             outcomes: Vec::with_capacity(commands.len()),
             effects: Vec::new(),
         };
-        for command in commands {
-            let outcome = self.apply_one(command, &mut applied.effects);
+        for (once, command) in commands {
+            let outcome = match once {
+                None => self.apply_one(command, &mut applied.effects),
+                Some(once) => self.apply_once(&once, command, &mut applied.effects),
+            };
             applied.outcomes.push(outcome);
         }
         self.sweep(&mut applied.effects);
@@ -32,7 +59,7 @@ impl LeaseMachine {
         Ok(applied)
     }
 
-    fn apply_one(&mut self, command: &Command, effects: &mut Vec<Effect>) -> Outcome {
+    pub(super) fn apply_one(&mut self, command: &Command, effects: &mut Vec<Effect>) -> Outcome {
         match command {
             Command::Tick => Outcome::Done,
             Command::Acquire(acquire) => self.acquire(acquire, effects),
@@ -81,6 +108,7 @@ impl LeaseMachine {
             }
             Command::Key(command) => self.key_command_alone(command, effects),
             Command::Transaction { watched, commands } => self.transaction(watched, commands, effects),
+            Command::Withdraw { once, key } => self.withdraw(once, key, effects),
         }
     }
 
@@ -134,6 +162,7 @@ impl LeaseMachine {
     /// Forgets requests and endings whose time of memory is over.
     fn prune(&mut self) {
         self.bound_endings();
+        self.sessions.prune(self.now, PRUNE_RECORDS_MAX);
         let Some(horizon) = self.now.as_millis().checked_sub(self.limits.request_memory_ms) else {
             return;
         };
@@ -144,7 +173,7 @@ impl LeaseMachine {
     }
 }
 
-fn check_versions(commands: &[Command]) -> Result<(), UnsupportedVersion> {
+fn check_versions<'a>(commands: impl Iterator<Item = &'a Command>) -> Result<(), UnsupportedVersion> {
     for command in commands {
         if let Command::Activate { version } = command
             && *version > MachineVersion::LATEST

@@ -37,7 +37,11 @@ impl LeaseMachine {
         self.check_leases()?;
         self.check_waits()?;
         self.check_requests()?;
-        self.check_endings()
+        self.check_endings()?;
+        for (_, session) in self.sessions.iter() {
+            holds!("a session holds what it counts", session.is_sound());
+        }
+        Ok(())
     }
 
     fn check_endings(&self) -> Result<(), Broken> {

@@ -8,11 +8,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::{Command, Outcome};
+use super::{Command, Once, Outcome, Submission};
 use crate::limits::{BATCH_COMMANDS_MAX, ENTRY_BYTES_MAX};
 
 /// The format of an entry's body: this byte, then for each command its length as a little-endian `u32` and its bytes.
 pub const BODY_FORMAT: u8 = 1;
+
+/// Stands before the number of a command that has one. No command begins with it: it is no tag, and the codec never
+/// writes it first.
+const ONCE: u8 = u8::MAX;
 
 /// Bytes before each command of a body.
 const LENGTH_BYTES: usize = 4;
@@ -73,8 +77,23 @@ impl EncodedCommand {
     /// # Errors
     /// [`CodecError`] if the bytes are no command that this build knows.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, CodecError> {
-        let _: Command = decode("command", &bytes)?;
+        decode_submission(&bytes)?;
         Ok(Self(bytes))
+    }
+
+    /// The same command under a number.
+    ///
+    /// # Errors
+    /// [`CodecError::TooLarge`] above what one entry may hold, [`CodecError::Malformed`] if it has a number already.
+    pub fn numbered(&self, once: &Once) -> Result<Self, CodecError> {
+        if self.0.first() == Some(&ONCE) {
+            return Err(malformed("command", "it has a number already"));
+        }
+        let mut bytes = vec![ONCE];
+        bytes.extend(encode("number", once)?);
+        bytes.extend_from_slice(&self.0);
+        check_size("command", bytes.len(), ENTRY_BYTES_MAX)?;
+        Ok(Self(Bytes::from(bytes)))
     }
 
     /// The bytes, to be sent to another node.
@@ -90,13 +109,18 @@ impl EncodedCommand {
     }
 }
 
-/// Joins encoded commands into the body of one entry: at most [`BATCH_COMMANDS_MAX`], or [`split`] refuses the entry.
-#[must_use]
-pub fn join(commands: &[EncodedCommand]) -> Bytes {
+/// Joins encoded commands into the body of one entry.
+///
+/// # Errors
+/// [`CodecError::TooLarge`] above [`BATCH_COMMANDS_MAX`] commands or [`ENTRY_BYTES_MAX`] bytes: every replica would stop
+/// at such an entry.
+pub fn join(commands: &[EncodedCommand]) -> Result<Bytes, CodecError> {
+    check_size("commands of an entry", commands.len(), BATCH_COMMANDS_MAX)?;
     let len = commands
         .iter()
         .map(EncodedCommand::body_len)
         .fold(1, usize::saturating_add);
+    check_size("entry", len, ENTRY_BYTES_MAX)?;
     let mut body = BytesMut::with_capacity(len);
     body.put_u8(BODY_FORMAT);
     for command in commands {
@@ -104,7 +128,7 @@ pub fn join(commands: &[EncodedCommand]) -> Bytes {
         body.put_u32_le(u32::try_from(command.0.len()).unwrap_or(u32::MAX));
         body.put_slice(&command.0);
     }
-    body.freeze()
+    Ok(body.freeze())
 }
 
 /// The commands of an entry's body.
@@ -112,7 +136,7 @@ pub fn join(commands: &[EncodedCommand]) -> Bytes {
 /// # Errors
 /// [`CodecError`] if the body is not what [`join`] made. A node that meets one must stop: its log is damaged or comes
 /// from a newer build.
-pub fn split(body: &[u8]) -> Result<Vec<Command>, CodecError> {
+pub fn split(body: &[u8]) -> Result<Vec<Submission>, CodecError> {
     let (format, mut rest) = body
         .split_first()
         .ok_or_else(|| malformed("entry", "it is empty"))?;
@@ -124,13 +148,8 @@ pub fn split(body: &[u8]) -> Result<Vec<Command>, CodecError> {
     }
     let mut commands = Vec::new();
     while !rest.is_empty() {
-        if commands.len() >= BATCH_COMMANDS_MAX {
-            return Err(CodecError::TooLarge {
-                what: "commands of an entry",
-                found: BATCH_COMMANDS_MAX.saturating_add(1),
-                max: BATCH_COMMANDS_MAX,
-            });
-        }
+        let count = commands.len().saturating_add(1);
+        check_size("commands of an entry", count, BATCH_COMMANDS_MAX)?;
         let (length, after) = rest
             .split_first_chunk::<LENGTH_BYTES>()
             .ok_or_else(|| malformed("entry", "a command's length is cut off"))?;
@@ -138,7 +157,7 @@ pub fn split(body: &[u8]) -> Result<Vec<Command>, CodecError> {
         let (command, after) = after
             .split_at_checked(length)
             .ok_or_else(|| malformed("entry", "a command is cut off"))?;
-        commands.push(decode("command", command)?);
+        commands.push(decode_submission(command)?);
         rest = after;
     }
     Ok(commands)
@@ -162,23 +181,45 @@ pub fn decode_outcome(bytes: &[u8]) -> Result<Outcome, CodecError> {
 
 pub(super) fn encode<T: Serialize>(what: &'static str, value: &T) -> Result<Vec<u8>, CodecError> {
     let bytes = bincode::serde::encode_to_vec(value, config()).map_err(|error| malformed(what, error))?;
-    if bytes.len() > ENTRY_BYTES_MAX {
-        return Err(CodecError::TooLarge {
-            what,
-            found: bytes.len(),
-            max: ENTRY_BYTES_MAX,
-        });
-    }
+    check_size(what, bytes.len(), ENTRY_BYTES_MAX)?;
     Ok(bytes)
 }
 
+/// A command, and its number if it has one: never a number within a number, so that no bytes nest.
+fn decode_submission(bytes: &[u8]) -> Result<Submission, CodecError> {
+    let (once, command) = match bytes.split_first() {
+        Some((&ONCE, numbered)) => {
+            let (once, used) = decode_first("number", numbered)?;
+            (Some(once), numbered.get(used..).unwrap_or_default())
+        }
+        _ => (None, bytes),
+    };
+    let command = decode("command", command)?;
+    Ok(Submission { once, command })
+}
+
+fn check_size(what: &'static str, found: usize, max: usize) -> Result<(), CodecError> {
+    if found > max {
+        Err(CodecError::TooLarge { what, found, max })
+    } else {
+        Ok(())
+    }
+}
+
 pub(super) fn decode<'a, T: Deserialize<'a>>(what: &'static str, bytes: &'a [u8]) -> Result<T, CodecError> {
-    let (value, used) =
-        bincode::serde::borrow_decode_from_slice(bytes, config()).map_err(|error| malformed(what, error))?;
+    let (value, used) = decode_first(what, bytes)?;
     if used != bytes.len() {
         return Err(malformed(what, "bytes are left over"));
     }
     Ok(value)
+}
+
+/// The value that the bytes begin with, and its length.
+fn decode_first<'a, T: Deserialize<'a>>(
+    what: &'static str,
+    bytes: &'a [u8],
+) -> Result<(T, usize), CodecError> {
+    bincode::serde::borrow_decode_from_slice(bytes, config()).map_err(|error| malformed(what, error))
 }
 
 fn config() -> impl Config {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{KeyCommand, Limits, MachineVersion, Watched};
+use super::{KeyCommand, Limits, MachineVersion, Once, Watched};
 use crate::types::{
     Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Ttl,
 };
@@ -130,6 +130,14 @@ pub enum Command {
         watched: Vec<Watched>,
         /// The commands, in order.
         commands: Vec<KeyCommand>,
+    },
+    /// Nobody waits for the answer of a forwarded command any more: what it was granted is released, and it is not
+    /// applied if it comes yet.
+    Withdraw {
+        /// The number it was forwarded under.
+        once: Once,
+        /// The lease that it asked for.
+        key: LeaseKey,
     },
 }
 

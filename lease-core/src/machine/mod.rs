@@ -14,6 +14,7 @@
 //! - A request id is granted at most once, and remembered for a stated time after its end.
 //! - Attachments rise: a late call that names an earlier one, or comes from an earlier incarnation, takes no wait from
 //!   its successor and grants nothing. Every caller that queues is told the end of it exactly once.
+//! - A command that a node forwards under a number is applied once, however often it comes.
 //! - A command that is refused leaves nothing behind; a bound that is lowered drops nothing that exists.
 
 mod acquire;
@@ -33,8 +34,10 @@ mod queue;
 mod read;
 mod redis;
 mod requests;
+mod sessions;
 mod slab;
 mod snapshot;
+mod submission;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -52,11 +55,13 @@ pub use key_command::{KeyCommand, ManyCondition, Sighting, Watched, digest};
 pub use outcome::{Applied, Effect, EndReason, Holder, LimitKind, Outcome, Refusal, UnsupportedVersion};
 pub use read::{LeaseInfo, LeasePage, Stats};
 pub use snapshot::{SnapshotError, View};
+pub use submission::{Once, Repeat, Submission};
 
 use crate::types::Timestamp;
 use endings::Endings;
 use leases::Leases;
 use requests::Requests;
+use sessions::Sessions;
 use token::TokenCounter;
 use transaction::Serving;
 use waits::Waits;
@@ -72,6 +77,7 @@ pub struct LeaseMachine {
     waits: Waits,
     requests: Requests,
     endings: Endings,
+    sessions: Sessions,
     /// The highest incarnation of each node that ever started.
     incarnations: BTreeMap<u64, u64>,
     /// Between entries always [`Serving::AtOnce`].
@@ -91,6 +97,7 @@ impl LeaseMachine {
             waits: Waits::new(),
             requests: Requests::new(),
             endings: Endings::new(),
+            sessions: Sessions::default(),
             incarnations: BTreeMap::new(),
             serving: Serving::AtOnce,
         }

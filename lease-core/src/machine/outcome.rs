@@ -171,6 +171,10 @@ pub enum Refusal {
         /// Most keys.
         max: u64,
     },
+    /// A forwarded command that was done with before, or so long ago that its answer is forgotten. It may have been
+    /// applied then.
+    #[error("a late copy of a command: it may have been applied before")]
+    NotRemembered,
 }
 
 /// The total bounds that a command can meet.

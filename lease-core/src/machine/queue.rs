@@ -58,10 +58,13 @@ impl LeaseMachine {
 
     /// A process that is over parks nobody: what it sent may still arrive.
     pub(super) fn check_incarnation(&self, attachment: Attachment) -> Result<(), Refusal> {
-        match self.incarnations.get(&attachment.node) {
-            Some(known) if attachment.incarnation < *known => {
-                Err(Refusal::StaleIncarnation { known: *known })
-            }
+        self.check_life(attachment.node, attachment.incarnation)
+    }
+
+    /// Whether no later life of this node is known.
+    pub(super) fn check_life(&self, node: u64, incarnation: u64) -> Result<(), Refusal> {
+        match self.incarnations.get(&node) {
+            Some(known) if incarnation < *known => Err(Refusal::StaleIncarnation { known: *known }),
             _ => Ok(()),
         }
     }

@@ -16,6 +16,7 @@ use super::codec::{self, CodecError};
 use super::endings::Ending;
 use super::leases::{DeadlineSetBy, Hold, Record};
 use super::requests::{Over, Request, RequestKey, RequestState};
+use super::sessions::{Session, Sessions};
 use super::slab::{SlabView, Slot};
 use super::token::TokenCounter;
 use super::waits::{Presence, Wait, WaitId};
@@ -67,6 +68,7 @@ pub struct View {
     waits: SlabView<Wait>,
     requests: SlabView<Request>,
     endings: SlabView<Ending>,
+    sessions: Sessions,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,7 @@ enum Item {
     Wait(StoredWait),
     Ending(Ending),
     Close { items: u64 },
+    Session { node: u64, session: Session },
 }
 
 impl Item {
@@ -99,6 +102,7 @@ impl Item {
             Self::Lease(lease) => (1, lease.token.get()),
             Self::Wait(wait) => (2, wait.id.get()),
             Self::Ending(ending) => (3, ending.sequence),
+            Self::Session { node, .. } => (4, *node),
             Self::Close { .. } => (u8::MAX, u64::MAX),
         }
     }
@@ -162,6 +166,7 @@ impl LeaseMachine {
             waits: self.waits.view(),
             requests: self.requests.view(),
             endings: self.endings.view(),
+            sessions: self.sessions.clone(),
         }
     }
 
@@ -206,6 +211,7 @@ impl LeaseMachine {
                 Item::Lease(lease) => machine.restore_lease(lease)?,
                 Item::Wait(wait) => machine.restore_wait(wait)?,
                 Item::Ending(ending) => machine.endings.restore(ending),
+                Item::Session { node, session } => machine.sessions.restore(node, session),
                 Item::Close { items: expected } if expected == items => break,
                 Item::Close { items: expected } => {
                     return Err(inconsistent(format!("{items} items, not {expected}")));
@@ -362,6 +368,10 @@ impl View {
             .map(|(_, ending)| (ending.sequence, Item::Ending(ending.clone())));
         for item in sorted(endings) {
             write(item)?;
+        }
+        for (node, session) in self.sessions.iter() {
+            let session = session.clone();
+            write(Item::Session { node, session })?;
         }
         write_item(out, &Item::Close { items })
     }

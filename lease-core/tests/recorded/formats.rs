@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use lease_core::Timestamp;
 use lease_core::machine::codec::{BODY_FORMAT, EncodedCommand, join, split};
-use lease_core::machine::{Command, LeaseMachine, Limits};
+use lease_core::machine::{Command, LeaseMachine, Limits, Submission};
 
 use crate::{parse, record};
 
@@ -56,6 +56,8 @@ const COMMANDS: &[&str] = &[
     "publish news it has happened",
     "multi exec",
     "multi lock:a 300 70000 lock:b none exec set lock:a worker-a over ifdeq 7 , persist lock:b , pexpire lock:b 5 nx",
+    "withdraw 3.2.70000 300 lock:a",
+    "once 3.2.70000 300 set lock:a worker-a px 5000 nx",
 ];
 
 /// A history that leaves every kind of item in a snapshot.
@@ -91,6 +93,9 @@ const HISTORY: &[(u64, &str)] = &[
     (21, "acquire lock:left worker-i 1000 wait 9000 2.1.2 req r-8"),
     (22, "detach 2.1.2"),
     (23, "release lock:left 4108"),
+    (24, "once 2.1.5 5 set lock:ever value-4"),
+    (24, "once 2.1.6 5 acquire lock:ever worker-j 1000"),
+    (24, "withdraw 2.1.7 5 lock:ever"),
 ];
 
 fn hex(bytes: &[u8]) -> String {
@@ -106,9 +111,19 @@ fn from_hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-fn commands() -> Vec<Command> {
-    let parsed = |text: &&str| parse::command(text, Limits::default());
+fn commands() -> Vec<Submission> {
+    let parsed = |text: &&str| parse::submission(text, Limits::default());
     COMMANDS.iter().map(parsed).collect()
+}
+
+/// The body of an entry that holds this alone.
+fn body(submission: &Submission) -> Vec<u8> {
+    let command = EncodedCommand::new(&submission.command).unwrap();
+    let command = match &submission.once {
+        Some(once) => command.numbered(once).unwrap(),
+        None => command,
+    };
+    join(&[command]).unwrap().to_vec()
 }
 
 fn body_file() -> String {
@@ -127,13 +142,13 @@ fn every_command_is_written_as_recorded_and_what_was_recorded_is_read() {
         "# One command a line: its words, then the body of an entry that holds it alone, in format {BODY_FORMAT}.\n"
     );
     for (words, command) in COMMANDS.iter().zip(commands()) {
-        let body = join(&[EncodedCommand::new(&command).unwrap()]);
+        let body = body(&command);
         writeln!(text, "{words}\n    {}", hex(&body)).unwrap();
     }
     record::compare(&body_file(), &text, BODY_ADVICE);
     let recorded = record::read(&body_file()).unwrap();
     let bodies = recorded.lines().filter(|line| line.starts_with(' '));
-    let read: Vec<Command> = bodies.flat_map(|body| split(&from_hex(body)).unwrap()).collect();
+    let read: Vec<Submission> = bodies.flat_map(|body| split(&from_hex(body)).unwrap()).collect();
     assert_eq!(read, commands(), "{BODY_ADVICE}");
 }
 
@@ -160,13 +175,16 @@ fn every_kind_of_command_is_among_those_that_are_recorded() {
         Command::Touch { .. } => 17,
         Command::Key(_) => 18,
         Command::Transaction { .. } => 19,
+        Command::Withdraw { .. } => 20,
     };
     // A new kind does not compile until it stands here: record it above as well. Tags are the numbers here.
-    let last = 19;
+    let last = 20;
     let commands = commands();
     for expected in 0..=last {
-        let command = commands.iter().find(|command| kind(command) == expected);
-        let body = join(&[EncodedCommand::new(command.unwrap()).unwrap()]);
+        let command = commands
+            .iter()
+            .find(|submission| kind(&submission.command) == expected);
+        let body = body(command.unwrap());
         assert_eq!(body.get(5), Some(&expected), "the tag of {command:?}");
     }
 }
@@ -174,8 +192,10 @@ fn every_kind_of_command_is_among_those_that_are_recorded() {
 fn snapshot() -> Vec<u8> {
     let mut machine = LeaseMachine::new();
     for (at, words) in HISTORY {
-        let command = parse::command(words, machine.limits());
-        machine.apply(Timestamp::from_millis(*at), &[command]).unwrap();
+        let submission = parse::submission(words, machine.limits());
+        machine
+            .apply_entry(Timestamp::from_millis(*at), &[submission])
+            .unwrap();
     }
     written(&machine)
 }
@@ -217,7 +237,7 @@ fn a_snapshot_is_written_as_recorded_and_what_was_recorded_is_read() {
     let stats = machine.stats();
     assert_eq!(
         (stats.leases, stats.waiters, stats.requests, stats.endings),
-        (4, 3, 8, 8)
+        (4, 3, 8, 9)
     );
-    assert_eq!(stats.last_token, 4_108);
+    assert_eq!(stats.last_token, 4_109);
 }

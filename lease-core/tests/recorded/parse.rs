@@ -1,8 +1,8 @@
 //! The words of a script: one entry a line, `TIME COMMAND [; COMMAND ..]`.
 
 use lease_core::machine::{
-    Acquire, Command, KeyCommand, LeaseKey, Limits, MachineVersion, ManyCondition, ReleaseCause, Renewal,
-    Set, SetCondition, SetExpiry, Sighting, TtlCondition, Wait, Watched,
+    Acquire, Command, KeyCommand, LeaseKey, Limits, MachineVersion, ManyCondition, Once, ReleaseCause,
+    Renewal, Set, SetCondition, SetExpiry, Sighting, Submission, TtlCondition, Wait, Watched,
 };
 use lease_core::{
     Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Timestamp, Ttl,
@@ -46,6 +46,20 @@ impl<'a> Words<'a> {
         Ttl::from_millis(self.number()).unwrap()
     }
 
+    fn once(&mut self) -> Once {
+        let Attachment {
+            node,
+            incarnation,
+            number,
+        } = self.attachment();
+        Once {
+            node,
+            incarnation,
+            number,
+            settled_below: self.number(),
+        }
+    }
+
     fn attachment(&mut self) -> Attachment {
         let mut parts = self.next().split('.').map(|part| part.parse().unwrap());
         let mut part = || parts.next().unwrap();
@@ -62,6 +76,15 @@ pub(crate) fn key(word: &str) -> LeaseKey {
     let (database, name) = word.split_once('/').unwrap_or(("0", word));
     let database = Database::new(database.parse().unwrap()).unwrap();
     LeaseKey::new(database, LeaseName::new(name).unwrap())
+}
+
+/// One command, after `once NODE.INCARNATION.NUMBER SETTLED-BELOW` if it has a number.
+pub(crate) fn submission(text: &str, limits: Limits) -> Submission {
+    let mut words = Words(text.split_whitespace().peekable());
+    let once = words.take("once").then(|| words.once());
+    let rest: Vec<&str> = words.0.collect();
+    let command = command(&rest.join(" "), limits);
+    Submission { once, command }
 }
 
 /// One command. `limits` are those that are active, of which a `limit` changes one.
@@ -112,6 +135,24 @@ pub(crate) fn command(text: &str, limits: Limits) -> Command {
             owner: words.owner(),
             request: RequestId::new(words.next()).unwrap(),
         },
+        "floor" => Command::RaiseTokenFloor {
+            floor: words.number(),
+        },
+        "activate" => Command::Activate {
+            version: MachineVersion::new(words.next().parse().unwrap()),
+        },
+        "limit" => Command::SetLimits(limit(&mut words, limits)),
+        "set" => Command::Set(set(&mut words)),
+        "multi" => transaction(&mut words),
+        other => of_a_node(other, &mut words),
+    };
+    assert_eq!(words.0.next(), None, "left over in {text:?}");
+    command
+}
+
+/// What nodes tell of themselves and of each other.
+fn of_a_node(word: &str, words: &mut Words<'_>) -> Command {
+    match word {
         "detach" => Command::Detach {
             attachment: words.attachment(),
         },
@@ -123,19 +164,12 @@ pub(crate) fn command(text: &str, limits: Limits) -> Command {
             node: words.number(),
             incarnation: words.number(),
         },
-        "floor" => Command::RaiseTokenFloor {
-            floor: words.number(),
+        "withdraw" => Command::Withdraw {
+            once: words.once(),
+            key: words.key(),
         },
-        "activate" => Command::Activate {
-            version: MachineVersion::new(words.next().parse().unwrap()),
-        },
-        "limit" => Command::SetLimits(limit(&mut words, limits)),
-        "set" => Command::Set(set(&mut words)),
-        "multi" => transaction(&mut words),
-        other => Command::Key(key_command(other, &mut words)),
-    };
-    assert_eq!(words.0.next(), None, "left over in {text:?}");
-    command
+        other => Command::Key(key_command(other, words)),
+    }
 }
 
 /// `KEY TOKEN DEADLINE` or `KEY none` for each key that is watched, `exec`, and commands on keys with a comma between them.

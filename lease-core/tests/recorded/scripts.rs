@@ -23,6 +23,7 @@ scripts! {
     queue
     retries
     gone_callers
+    forwarded
     redis_set
     redis_ttl
     operator
@@ -102,8 +103,8 @@ fn answer_line(machine: &mut LeaseMachine, words: &str) -> Vec<String> {
         at => {
             let at = Timestamp::from_millis(at.parse().unwrap());
             let limits = machine.limits();
-            let commands: Vec<_> = rest.split(';').map(|text| parse::command(text, limits)).collect();
-            let applied = machine.apply(at, &commands).unwrap();
+            let commands = rest.split(';').map(|text| parse::submission(text, limits));
+            let applied = machine.apply_entry(at, &commands.collect::<Vec<_>>()).unwrap();
             let outcomes = applied
                 .outcomes
                 .iter()

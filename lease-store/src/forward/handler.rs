@@ -7,7 +7,6 @@ use tokio::sync::watch;
 use super::wire::{Request, encode_barrier, encode_outcomes};
 use super::{Barrier, Outcomes};
 use crate::error::StoreError;
-use crate::orphans::IfUndelivered;
 use crate::proposer::ProposerHandle;
 use crate::replica::Node;
 use crate::role::Role;
@@ -34,10 +33,9 @@ impl<R: Rt> RequestHandler<R> {
     pub(crate) async fn handle(&self, request: Bytes) -> Option<Bytes> {
         match Request::decode(request) {
             Ok(Request::Submit(commands)) => {
-                // The node that forwarded them knows whether its callers are still there.
                 let proposals = commands
                     .into_iter()
-                    .map(|command| self.proposer.propose_for_peer::<R>(command, IfUndelivered::Keep));
+                    .map(|command| self.proposer.propose_for_peer::<R>(command));
                 let outcomes: Outcomes = join_all(proposals).await;
                 Some(encode_outcomes(&outcomes))
             }

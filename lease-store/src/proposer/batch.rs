@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use lease_core::limits::BATCH_COMMANDS_MAX;
 use lease_core::machine::Outcome;
-use lease_core::machine::codec::EncodedCommand;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use super::LEADER_WITHIN;
+use super::handle::{ANSWER_WITHIN, Request};
 use crate::error::StoreError;
-use crate::orphans::{IfUndelivered, Orphans, Undoing};
+use crate::orphans::{Orphans, Undoing};
+use crate::runtime::Instant;
 
 /// Bytes of one entry, unless a single command is larger: keeps the log's cache and a follower's frame small.
 const ENTRY_BYTES_TARGET: usize = 1_024 * 1_024;
@@ -19,18 +21,40 @@ pub(super) type ReplyTo = oneshot::Sender<Result<Outcome, StoreError>>;
 /// One command and whom to answer.
 #[derive(Debug)]
 pub(super) struct Ask<I> {
-    pub(super) command: EncodedCommand,
-    pub(super) if_undelivered: IfUndelivered,
+    pub(super) request: Request,
     pub(super) origin: Origin,
+    /// What the machine knows it by, once it was forwarded under a number.
+    pub(super) number: Option<u64>,
+    pub(super) doubt: Doubt,
     /// Its place among all that was asked here.
     pub(super) sequence: u64,
     pub(super) asked_at: I,
     pub(super) reply: ReplyTo,
+    /// Holds the bytes of its command.
+    pub(super) _room: Option<OwnedSemaphorePermit>,
+}
+
+impl<I: Instant> Ask<I> {
+    /// How long it waits for a leader.
+    pub(super) fn waits_until(&self) -> I {
+        self.asked_at
+            + match self.doubt {
+                Doubt::None => LEADER_WITHIN,
+                Doubt::MayBeApplied => ANSWER_WITHIN,
+            }
+    }
+}
+
+/// Whether a command was sent off before, and nobody knows what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    None,
+    MayBeApplied,
 }
 
 /// Where a command comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(super) enum Origin {
     /// A caller of this node: it may be forwarded to the leader.
     Here,
     /// Another node that took this one for the leader: it is never forwarded again, or it could go in circles.
@@ -46,8 +70,9 @@ pub(super) enum Whose<I> {
 
 /// One entry being filled.
 pub(super) struct Batch<I> {
-    pub(super) commands: Vec<EncodedCommand>,
     pub(super) whose: Vec<Whose<I>>,
+    /// Callers that left before their command was sent off, or sent again.
+    pub(super) gone: Vec<Ask<I>>,
     bytes: usize,
 }
 
@@ -61,15 +86,15 @@ impl<I> Batch<I> {
         inbox: &mut mpsc::Receiver<Ask<I>>,
     ) -> Self {
         let mut batch = Self {
-            commands: Vec::new(),
             whose: Vec::new(),
+            gone: Vec::new(),
             bytes: 0,
         };
         let kept_for_first = usize::from(first.is_some());
         while batch.has_room_beside(kept_for_first)
             && let Some(undoing) = orphans.pop()
         {
-            batch.push(undoing.command.clone(), Whose::Orphans(undoing));
+            batch.push(undoing.command.body_len(), Whose::Orphans(undoing));
         }
         first.into_iter().for_each(|ask| batch.push_ask(ask));
         while batch.has_room_beside(0)
@@ -87,19 +112,20 @@ impl<I> Batch<I> {
 
     /// Whether one more command fits, and `kept` after it.
     const fn has_room_beside(&self, kept: usize) -> bool {
-        self.commands.len().saturating_add(kept) < BATCH_COMMANDS_MAX && self.bytes < ENTRY_BYTES_TARGET
+        self.whose.len().saturating_add(kept) < BATCH_COMMANDS_MAX && self.bytes < ENTRY_BYTES_TARGET
     }
 
     /// A caller that is gone before its command is in the log is left out.
     fn push_ask(&mut self, ask: Ask<I>) {
-        if !ask.reply.is_closed() {
-            self.push(ask.command.clone(), Whose::Caller(ask));
+        if ask.reply.is_closed() {
+            self.gone.push(ask);
+        } else {
+            self.push(ask.request.command.body_len(), Whose::Caller(ask));
         }
     }
 
-    fn push(&mut self, command: EncodedCommand, whose: Whose<I>) {
-        self.bytes = self.bytes.saturating_add(command.body_len());
-        self.commands.push(command);
+    fn push(&mut self, bytes: usize, whose: Whose<I>) {
+        self.bytes = self.bytes.saturating_add(bytes);
         self.whose.push(whose);
     }
 }
@@ -108,10 +134,12 @@ impl<I> Batch<I> {
 mod tests {
     use std::time::Duration;
 
-    use lease_core::machine::codec;
+    use lease_core::machine::Repeat;
+    use lease_core::machine::codec::{self, EncodedCommand};
     use lease_core::{Attachment, limits};
 
     use super::*;
+    use crate::orphans::IfUndelivered;
     use crate::runtime::{AsyncRuntime, Rt as _, Tokio};
 
     type Instant = <Tokio as AsyncRuntime>::Instant;
@@ -121,12 +149,18 @@ mod tests {
         let ask = |sequence| {
             let (reply, answer) = oneshot::channel();
             let ask = Ask {
-                command: command.clone(),
-                if_undelivered: IfUndelivered::Keep,
+                request: Request {
+                    command: command.clone(),
+                    repeat: Repeat::Harmless,
+                    if_undelivered: IfUndelivered::Keep,
+                },
                 origin: Origin::Here,
+                number: None,
+                doubt: Doubt::None,
                 sequence,
                 asked_at: Tokio::now() + Duration::ZERO,
                 reply,
+                _room: None,
             };
             (ask, answer)
         };
@@ -155,13 +189,16 @@ mod tests {
         let mut entries = Vec::new();
         loop {
             let batch = Batch::fill(orphans, first.take(), &mut waiting, &mut inbox);
-            if batch.commands.is_empty() {
+            if batch.whose.is_empty() {
                 return entries;
             }
-            let body = codec::join(&batch.commands);
-            assert!(body.len() <= limits::ENTRY_BYTES_MAX);
+            let commands = batch.whose.iter().map(|whose| match whose {
+                Whose::Caller(ask) => ask.request.command.clone(),
+                Whose::Orphans(undoing) => undoing.command.clone(),
+            });
+            let body = codec::join(&commands.collect::<Vec<_>>()).unwrap();
             assert_eq!(codec::split(&body).unwrap().len(), batch.whose.len());
-            entries.push(batch.commands.len());
+            entries.push(batch.whose.len());
         }
     }
 

@@ -8,40 +8,51 @@
 //! the commands alone.
 //!
 //! Nobody waits here for long: without a leader a caller is refused after [`LEADER_WITHIN`], and a caller whose command
-//! has no outcome after [`ANSWER_WITHIN`] is told that it is unknown. Its grant, if one comes later, is an orphan.
+//! has no outcome after [`handle::ANSWER_WITHIN`] is told that it is unknown. Its grant, if one comes later, is an orphan.
+//!
+//! What a follower forwards can be forwarded again when no answer came: it is harmless twice, or goes under a number by
+//! which the machine knows it ([`numbers`]). So a leader that is killed is not noticed by who waits, as long as another one
+//! takes over in time.
 
 mod batch;
+mod fate;
+mod handle;
+mod numbers;
+mod route;
 
-use std::collections::VecDeque;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use lease_core::limits::BATCH_COMMANDS_MAX;
-use lease_core::machine::Outcome;
+use lease_core::limits::{BATCH_COMMANDS_MAX, ENTRY_BYTES_MAX};
+use lease_core::machine::Repeat;
 use lease_core::machine::codec::{self, EncodedCommand};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-use self::batch::{Ask, Batch, Whose};
+use self::batch::{Ask, Batch, Origin, Whose};
+use self::fate::{Done, Fate};
+use self::route::State;
 use crate::error::StoreError;
 use crate::forward::Forward;
 use crate::metrics::Metrics;
-use crate::orphans::{IfUndelivered, Orphans};
+use crate::orphans::Orphans;
 use crate::raft::error::{ProposeError, Refusal};
-use crate::raft::types::LeadershipId;
 use crate::replica::Node;
 use crate::role::{Leading, Role};
-use crate::runtime::{Instant, Rt};
+use crate::runtime::Rt;
 use crate::waiters::Waiters;
 
-pub(crate) use self::batch::Origin;
+pub(crate) use self::handle::{ProposerHandle, Request};
+pub(crate) use self::numbers::Life;
 
 /// Two full batches: what waits beyond that waits at its caller.
 const MAILBOX_DEPTH: usize = 2 * BATCH_COMMANDS_MAX;
+/// Bytes of the commands that are asked and not answered: what waits beyond that waits at its caller. A few of the largest
+/// commands, or a mailbox full of usual ones many times over.
+const BYTES_ASKED_MAX: usize = 64 * 1_024 * 1_024;
 /// Entries in flight: while one is written, the next is filled. More were measured to be slower.
 const ENTRIES_IN_FLIGHT_MAX: usize = 2;
 /// Batches on their way to the leader: one, since two could overtake each other, and the changes of one connection take
@@ -56,36 +67,6 @@ const PROPOSE_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const UNDO_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long a caller waits for a leader to be known: an election takes about as long.
 const LEADER_WITHIN: Duration = Duration::from_millis(1_500);
-/// How long a caller waits for an outcome. Longer than [`LEADER_WITHIN`], so that whoever was surely not applied is told
-/// so.
-const ANSWER_WITHIN: Duration = Duration::from_millis(2_000);
-
-/// The way to the proposer.
-#[derive(Debug)]
-pub(crate) struct ProposerHandle<I> {
-    mailbox: mpsc::Sender<Ask<I>>,
-    orphans: Arc<Orphans>,
-    /// Counts what was asked: whatever is tried again keeps its place among the others.
-    asked: Arc<AtomicU64>,
-}
-
-/// A batch that has its outcomes, or will not have them.
-struct Done<I> {
-    whose: Vec<Whose<I>>,
-    fate: Fate,
-}
-
-/// What became of a batch.
-enum Fate {
-    /// Proposed here.
-    Proposed {
-        id: LeadershipId,
-        result: Result<Vec<Outcome>, ProposeError>,
-    },
-    /// Forwarded.
-    Forwarded(Vec<Result<Outcome, StoreError>>),
-}
-
 type OnItsWay<I> = Pin<Box<dyn Future<Output = Done<I>> + Send>>;
 type UnderWay<I> = FuturesUnordered<OnItsWay<I>>;
 
@@ -97,44 +78,6 @@ enum Route<I> {
     Nowhere,
 }
 
-/// What the proposer remembers between batches.
-struct State<I> {
-    /// Callers that wait for a leader, oldest first.
-    waiting: VecDeque<Ask<I>>,
-    /// A leadership of this node that Raft did not serve, and until when it is left alone: its end is seen late.
-    refused: Option<(LeadershipId, I)>,
-    /// Where the batches under way went. Another way is taken only once they are back: what they bring back comes first.
-    target: Option<Target>,
-    /// No forwarding before: the leader that is known was not there.
-    not_before: Option<I>,
-}
-
-impl<I: Instant> State<I> {
-    /// When something is to be done although nothing happens.
-    fn wakes_at(&self) -> Option<I> {
-        let overdue = self.waiting.front().map(|ask| ask.asked_at + LEADER_WITHIN);
-        let again = self.refused.map(|(_, until)| until);
-        overdue.into_iter().chain(self.not_before).chain(again).min()
-    }
-}
-
-/// Where a batch went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Here(LeadershipId),
-    To(u64),
-}
-
-impl<I> Route<I> {
-    const fn target(&self) -> Option<Target> {
-        match self {
-            Self::Here(leading) => Some(Target::Here(leading.id)),
-            Self::To(leader) => Some(Target::To(*leader)),
-            Self::Nowhere => None,
-        }
-    }
-}
-
 /// What the proposer works with.
 pub(crate) struct Proposer<R: Rt> {
     pub(crate) node: Node<R>,
@@ -142,88 +85,9 @@ pub(crate) struct Proposer<R: Rt> {
     pub(crate) forward: Arc<dyn Forward>,
     pub(crate) orphans: Arc<Orphans>,
     pub(crate) waiters: Arc<Waiters>,
+    /// Whose commands these are, where they are forwarded.
+    pub(crate) life: Life,
     pub(crate) metrics: Arc<Metrics>,
-}
-
-impl<I: Instant> ProposerHandle<I> {
-    /// Proposes one command of a caller here, and waits for its outcome.
-    ///
-    /// # Errors
-    /// [`StoreError`] says whether it may have been applied.
-    ///
-    /// # Cancel safety
-    /// A command that is not in the log yet is dropped. One that is stays; a grant that nobody waits for any more is
-    /// treated as `if_undelivered` says.
-    pub(crate) async fn propose<R: Rt<Instant = I>>(
-        &self,
-        command: EncodedCommand,
-        if_undelivered: IfUndelivered,
-    ) -> Result<Outcome, StoreError> {
-        let asked = self.ask::<R>(command, if_undelivered, Origin::Here);
-        R::timeout(ANSWER_WITHIN, asked)
-            .await
-            .unwrap_or(Err(StoreError::Unknown))
-    }
-
-    /// Proposes one command that another node forwarded. That node bounds how long it waits.
-    pub(crate) async fn propose_for_peer<R: Rt<Instant = I>>(
-        &self,
-        command: EncodedCommand,
-        if_undelivered: IfUndelivered,
-    ) -> Result<Outcome, StoreError> {
-        self.ask::<R>(command, if_undelivered, Origin::Peer).await
-    }
-
-    async fn ask<R: Rt<Instant = I>>(
-        &self,
-        command: EncodedCommand,
-        if_undelivered: IfUndelivered,
-        origin: Origin,
-    ) -> Result<Outcome, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let mut answer = Answer {
-            answer,
-            if_undelivered: if_undelivered.clone(),
-            orphans: &self.orphans,
-        };
-        let ask = Ask {
-            command,
-            if_undelivered,
-            origin,
-            sequence: self.asked.fetch_add(1, Ordering::Relaxed),
-            asked_at: R::now(),
-            reply,
-        };
-        self.mailbox.send(ask).await.map_err(|_| StoreError::ShutDown)?;
-        // The proposer answers everything that it took, unless it was ended in the middle.
-        (&mut answer.answer).await.unwrap_or(Err(StoreError::Unknown))
-    }
-}
-
-impl<I> Clone for ProposerHandle<I> {
-    fn clone(&self) -> Self {
-        Self {
-            mailbox: self.mailbox.clone(),
-            orphans: Arc::clone(&self.orphans),
-            asked: Arc::clone(&self.asked),
-        }
-    }
-}
-
-/// An answer under way. Dropping it before it was looked at leaves a grant to the orphans.
-struct Answer<'a> {
-    answer: oneshot::Receiver<Result<Outcome, StoreError>>,
-    if_undelivered: IfUndelivered,
-    orphans: &'a Orphans,
-}
-
-impl Drop for Answer<'_> {
-    fn drop(&mut self) {
-        self.answer.close();
-        if let Ok(Ok(outcome)) = self.answer.try_recv() {
-            self.orphans.undelivered(&outcome, &self.if_undelivered);
-        }
-    }
 }
 
 impl<R: Rt> Proposer<R> {
@@ -232,6 +96,7 @@ impl<R: Rt> Proposer<R> {
         let (mailbox, inbox) = mpsc::channel(MAILBOX_DEPTH);
         let handle = ProposerHandle {
             mailbox,
+            room: Arc::new(Semaphore::new(BYTES_ASKED_MAX)),
             orphans: Arc::clone(&self.orphans),
             asked: Arc::default(),
         };
@@ -240,12 +105,7 @@ impl<R: Rt> Proposer<R> {
 
     async fn run(mut self, mut inbox: mpsc::Receiver<Ask<R::Instant>>) {
         let mut under_way = UnderWay::new();
-        let mut state = State {
-            waiting: VecDeque::new(),
-            refused: None,
-            target: None,
-            not_before: None,
-        };
+        let mut state = State::new(self.life);
         let orphans = Arc::clone(&self.orphans);
         loop {
             let route = self.route(&mut state);
@@ -261,7 +121,7 @@ impl<R: Rt> Proposer<R> {
             }
             if sends && !state.waiting.is_empty() {
                 let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
-                under_way.extend(self.send(batch, route).await);
+                under_way.extend(self.send(batch, route, &mut state).await);
                 continue;
             }
             let takes = sends || (matches!(route, Route::Nowhere) && state.waiting.len() < MAILBOX_DEPTH);
@@ -272,207 +132,138 @@ impl<R: Rt> Proposer<R> {
                 changed = self.role.changed() => if changed.is_err() { break },
                 () = orphans_ready::<R>(&orphans), if sends => {
                     let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
-                    under_way.extend(self.send(batch, route).await);
+                    under_way.extend(self.send(batch, route, &mut state).await);
                 }
                 ask = inbox.recv(), if takes => match ask {
                     None => break,
                     Some(ask) if sends => {
                         let batch = Batch::fill(&orphans, Some(ask), &mut state.waiting, &mut inbox);
-                        under_way.extend(self.send(batch, route).await);
+                        under_way.extend(self.send(batch, route, &mut state).await);
                     }
                     Some(ask) => self.put_aside(ask, &mut state),
                 },
                 () = sleep_until::<R>(wakes_at) => self.refuse_overdue(&mut state),
             }
         }
+        state.recall = None;
         while let Some(done) = under_way.next().await {
             self.on_done(done, &mut state);
         }
-    }
-
-    /// To the current leadership of this node, unless it failed, or Raft has just refused it; else to the leader that is
-    /// known.
-    fn route(&mut self, state: &mut State<R::Instant>) -> Route<R::Instant> {
-        let role = *self.role.borrow_and_update();
-        if state.not_before.is_some_and(|at| R::now() >= at) {
-            state.not_before = None;
-        }
-        if state.refused.is_some_and(|(_, until)| R::now() >= until) {
-            state.refused = None;
-        }
-        match role {
-            _ if self.node.failure().is_some() => Route::Nowhere,
-            Role::Leading(leading) if state.refused.is_some_and(|(id, _)| id == leading.id) => Route::Nowhere,
-            Role::Following { .. } if state.not_before.is_some() => Route::Nowhere,
-            Role::Leading(leading) => Route::Here(leading),
-            Role::Following { leader: Some(leader) } => Route::To(leader),
-            Role::Following { leader: None } => Route::Nowhere,
+        inbox.close();
+        let never_sent = std::iter::from_fn(|| inbox.try_recv().ok());
+        for ask in std::mem::take(&mut state.waiting).into_iter().chain(never_sent) {
+            self.deliver(Whose::Caller(ask), Err(StoreError::ShutDown), &mut state);
         }
     }
 
     /// Stamps a batch, which takes no more commands now, and sends it off; or forwards it as it is.
-    async fn send(&self, batch: Batch<R::Instant>, route: Route<R::Instant>) -> Option<OnItsWay<R::Instant>> {
-        if batch.commands.is_empty() {
+    async fn send(
+        &self,
+        mut batch: Batch<R::Instant>,
+        route: Route<R::Instant>,
+        state: &mut State<R::Instant>,
+    ) -> Option<OnItsWay<R::Instant>> {
+        for ask in std::mem::take(&mut batch.gone) {
+            self.give_up(ask, state);
+        }
+        if batch.whose.is_empty() {
             return None;
         }
-        let Batch { commands, whose, .. } = batch;
+        let commands = encode(&mut batch, &route, state);
+        let whose = batch.whose;
         match route {
-            Route::Here(leading) => {
-                self.metrics.entry_proposed(commands.len());
-                let body = codec::join(&commands);
-                let id = leading.id;
-                let in_line = self.node.propose(leading.time(R::now()), body, id).await;
-                Some(Box::pin(async move {
-                    let result = match in_line {
-                        Ok(pending) => pending.await.map(|applied| applied.outcome),
-                        Err(error) => Err(error),
-                    };
-                    Done {
-                        whose,
-                        fate: Fate::Proposed { id, result },
-                    }
-                }))
-            }
-            Route::To(leader) => {
-                let forward = Arc::clone(&self.forward);
-                Some(Box::pin(async move {
-                    let outcomes = forward.submit(leader, commands).await;
-                    Done {
-                        whose,
-                        fate: Fate::Forwarded(outcomes),
-                    }
-                }))
-            }
+            Route::Here(leading) => Some(self.propose_here(leading, &commands, whose).await),
+            Route::To(leader) => Some(self.forward_to(leader, commands, whose, state)),
             Route::Nowhere => None,
         }
     }
 
-    /// Answers the callers of a batch.
-    fn on_done(&self, Done { whose, fate }: Done<R::Instant>, state: &mut State<R::Instant>) {
-        match fate {
-            Fate::Proposed {
-                result: Ok(outcomes), ..
-            } => {
-                for (whose, outcome) in whose.into_iter().zip(outcomes) {
-                    self.deliver(whose, Ok(outcome));
-                }
-            }
-            Fate::Proposed {
-                id,
-                result: Err(error),
-            } => {
-                tracing::debug!(%error, commands = whose.len(), "an entry was not applied, or may not have been");
-                if !matches!(
-                    error,
-                    ProposeError::NotApplied {
-                        reason: Refusal::TooLong { .. }
-                    }
-                ) {
-                    state.refused = Some((id, R::now() + PROPOSE_AGAIN_AFTER));
-                }
-                let told = self.store_error(&error);
-                for whose in whose {
-                    self.deliver_or_put_aside(whose, Err(told.clone()), state);
-                }
-            }
-            Fate::Forwarded(outcomes) => {
-                for (whose, outcome) in whose.into_iter().zip(outcomes) {
-                    if matches!(outcome, Err(StoreError::Unavailable { .. })) {
-                        state
-                            .not_before
-                            .get_or_insert_with(|| R::now() + FORWARD_AGAIN_AFTER);
-                    }
-                    self.deliver_or_put_aside(whose, outcome, state);
-                }
-            }
-        }
-    }
-
-    /// What was surely not applied is tried again while its caller still waits: a change of leaders need not be seen.
-    fn deliver_or_put_aside(
+    async fn propose_here(
         &self,
-        whose: Whose<R::Instant>,
-        outcome: Result<Outcome, StoreError>,
-        state: &mut State<R::Instant>,
-    ) {
-        match (whose, outcome) {
-            (Whose::Caller(ask), Err(StoreError::Unavailable { .. })) => self.put_aside(ask, state),
-            (whose, outcome) => self.deliver(whose, outcome),
-        }
-    }
-
-    /// Keeps a caller until there is a leader, or its time is over.
-    fn put_aside(&self, ask: Ask<R::Instant>, state: &mut State<R::Instant>) {
-        let late = R::now() >= ask.asked_at + LEADER_WITHIN;
-        if late || ask.origin == Origin::Peer || self.node.failure().is_some() {
-            self.refuse(ask);
-        } else {
-            let place = state
-                .waiting
-                .partition_point(|other| other.sequence < ask.sequence);
-            state.waiting.insert(place, ask);
-        }
-    }
-
-    fn refuse_overdue(&self, state: &mut State<R::Instant>) {
-        let now = R::now();
-        while state
-            .waiting
-            .front()
-            .is_some_and(|ask| now >= ask.asked_at + LEADER_WITHIN)
-            && let Some(ask) = state.waiting.pop_front()
-        {
-            self.refuse(ask);
-        }
-    }
-
-    fn deliver(&self, whose: Whose<R::Instant>, outcome: Result<Outcome, StoreError>) {
-        match whose {
-            Whose::Caller(Ask {
-                reply,
-                if_undelivered,
-                ..
-            }) => {
-                if let Err(Ok(outcome)) = reply.send(outcome) {
-                    self.orphans.undelivered(&outcome, &if_undelivered);
-                }
-            }
-            Whose::Orphans(undoing) => match outcome {
-                Ok(_) => undoing
-                    .detaches
-                    .into_iter()
-                    .for_each(|attachment| self.waiters.forget(attachment)),
-                Err(_) => self.orphans.again(undoing),
-            },
-        }
-    }
-
-    fn refuse(&self, ask: Ask<R::Instant>) {
-        let failed = |failure| StoreError::Failed(Arc::new(failure));
-        let unavailable = StoreError::Unavailable {
-            leader: self.role.borrow().leader(),
+        leading: Leading<R::Instant>,
+        commands: &[EncodedCommand],
+        whose: Vec<Whose<R::Instant>>,
+    ) -> OnItsWay<R::Instant> {
+        self.metrics.entry_proposed(commands.len());
+        let id = leading.id;
+        let in_line = match codec::join(commands) {
+            Ok(body) => self.node.propose(leading.time(R::now()), body, id).await,
+            Err(_) => Err(ProposeError::NotApplied {
+                reason: too_long(commands),
+            }),
         };
-        // A caller that is gone needs no answer.
-        let _ = ask
-            .reply
-            .send(Err(self.node.failure().map_or(unavailable, failed)));
+        Box::pin(async move {
+            let result = match in_line {
+                Ok(pending) => pending.await.map(|applied| applied.outcome),
+                Err(error) => Err(error),
+            };
+            Done {
+                whose,
+                fate: Fate::Proposed { id, result },
+            }
+        })
     }
 
-    fn store_error(&self, error: &ProposeError) -> StoreError {
-        let failure = self.node.failure();
-        match (error, failure) {
-            (
-                ProposeError::NotApplied {
-                    reason: Refusal::TooLong { .. },
-                },
-                _,
-            ) => StoreError::TooLarge,
-            (_, Some(failure)) => StoreError::Failed(Arc::new(failure)),
-            (ProposeError::NotApplied { .. }, None) => StoreError::Unavailable {
-                leader: self.role.borrow().leader(),
-            },
-            (ProposeError::Unknown { .. }, None) => StoreError::Unknown,
+    fn forward_to(
+        &self,
+        leader: u64,
+        commands: Vec<EncodedCommand>,
+        whose: Vec<Whose<R::Instant>>,
+        state: &mut State<R::Instant>,
+    ) -> OnItsWay<R::Instant> {
+        let forward = Arc::clone(&self.forward);
+        let (recall, recalled) = oneshot::channel();
+        state.recall = Some(recall);
+        let asked = commands.len();
+        Box::pin(async move {
+            let outcomes = tokio::select! {
+                biased;
+                outcomes = forward.submit(leader, commands) => outcomes,
+                _ = recalled => std::iter::repeat_n(Err(StoreError::Unknown), asked).collect(),
+            };
+            Done {
+                whose,
+                fate: Fate::Forwarded(outcomes),
+            }
+        })
+    }
+}
+
+/// The commands of a batch as they are sent off. What is forwarded and must not be applied twice gets its number now, and
+/// keeps it wherever it goes from here.
+fn encode<I>(batch: &mut Batch<I>, route: &Route<I>, state: &mut State<I>) -> Vec<EncodedCommand> {
+    if matches!(route, Route::To(_)) {
+        for whose in &mut batch.whose {
+            if let Whose::Caller(ask) = whose
+                && (ask.origin, ask.request.repeat) == (Origin::Here, Repeat::NeedsNumber)
+            {
+                ask.number.get_or_insert_with(|| state.numbers.issue());
+            }
         }
+    }
+    let encoded = batch.whose.iter_mut().map(|whose| match whose {
+        Whose::Orphans(undoing) => undoing.command.clone(),
+        Whose::Caller(Ask {
+            request,
+            number: Some(number),
+            ..
+        }) => {
+            let numbered = request.command.numbered(&state.numbers.once(*number));
+            // The largest command is a fraction of the largest entry.
+            numbered.unwrap_or_else(|_| request.command.clone())
+        }
+        Whose::Caller(ask) => ask.request.command.clone(),
+    });
+    encoded.collect()
+}
+
+fn too_long(commands: &[EncodedCommand]) -> Refusal {
+    Refusal::TooLong {
+        bytes: commands
+            .iter()
+            .map(EncodedCommand::body_len)
+            .fold(1, usize::saturating_add),
+        max: ENTRY_BYTES_MAX,
     }
 }
 
@@ -492,3 +283,6 @@ async fn orphans_ready<R: Rt>(orphans: &Orphans) {
         orphans.added().await;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,10 @@ use lease_core::wire::{
 };
 use lease_core::{Database, FenceToken, LeaseName, OwnerId, RequestId, SharedBytes, Timestamp};
 
+use std::sync::Arc;
+
 use super::CallError;
+use crate::error::StoreError;
 use crate::events::{LeaseEvent, LeaseEventKind};
 use crate::orphans::IfUndelivered;
 use crate::runtime::Rt;
@@ -57,7 +60,9 @@ impl<R: Rt> Store<R> {
                 .force(database, name, reason)
                 .await
                 .map(|reply| reply.to_reply()),
-            LeaseCommand::History { name, count } => Ok(self.history(database, name, count).to_reply()),
+            LeaseCommand::History { name, count } => {
+                self.history(database, name, count).map(|reply| reply.to_reply())
+            }
             LeaseCommand::Leader => Ok(self.leader_hint().to_reply()),
         };
         replied.unwrap_or_else(|error| error.to_reply())
@@ -317,16 +322,26 @@ impl<R: Rt> Store<R> {
     }
 
     /// What happened to a lease lately, from this node's memory.
-    #[must_use]
-    pub fn history(&self, database: Database, name: LeaseName, count: Option<u64>) -> HistoryReply {
+    ///
+    /// # Errors
+    /// [`CallError`] once the node has failed: it answers nothing from memory then.
+    pub fn history(
+        &self,
+        database: Database,
+        name: LeaseName,
+        count: Option<u64>,
+    ) -> Result<HistoryReply, CallError> {
+        if let Some(failure) = self.failure() {
+            return Err(StoreError::Failed(Arc::new(failure)).into());
+        }
         let count = count.unwrap_or(HISTORY_COUNT_DEFAULT).min(HISTORY_COUNT_MAX);
         let events = self.events(
             &LeaseKey::new(database, name),
             usize::try_from(count).unwrap_or(usize::MAX),
         );
-        HistoryReply {
+        Ok(HistoryReply {
             events: events.into_iter().map(history_entry).collect(),
-        }
+        })
     }
 }
 

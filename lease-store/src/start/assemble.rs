@@ -12,7 +12,7 @@ use crate::keeper::{Keeper, PeerServing};
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::orphans::Orphans;
-use crate::proposer::{Proposer, ProposerHandle};
+use crate::proposer::{Life, Proposer, ProposerHandle};
 use crate::reader::Reader;
 use crate::replica::{LeaseApplier, Node, Replica, Schedule};
 use crate::role::Role;
@@ -135,6 +135,10 @@ impl<R: Rt> Assembly<R> {
             forward: Arc::clone(&self.forward),
             orphans: Arc::clone(&self.shared.orphans),
             waiters: Arc::clone(&self.shared.waiters),
+            life: Life {
+                node: self.config.node,
+                incarnation: self.incarnation,
+            },
             metrics: Arc::clone(&self.shared.metrics),
         }
     }

@@ -161,7 +161,12 @@ async fn a_waiting_caller_is_granted_at_the_release_and_told_why_it_was_lost_by_
     };
     assert_eq!(store.renew(DB, renew).await.unwrap(), lost);
     let history = store.history(DB, name("a"), None);
-    let tokens: Vec<u64> = history.events.iter().map(|event| event.token.get()).collect();
+    let tokens: Vec<u64> = history
+        .unwrap()
+        .events
+        .iter()
+        .map(|event| event.token.get())
+        .collect();
     assert_eq!(tokens, [2, 2, 1, 1], "granted and ended, newest first");
     store.shutdown().await.unwrap();
 }

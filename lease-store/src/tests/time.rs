@@ -21,7 +21,7 @@ async fn a_lease_ends_at_its_deadline_by_a_committed_tick_and_its_waiter_is_gran
     assert_eq!(granted(&second), token(2));
     assert!((5_000..=5_200).contains(&waited.as_millis()), "{waited:?}");
     let history = store.history(DB, name("a"), None);
-    assert_eq!(history.events[1].reason, Some(LossReason::Expired));
+    assert_eq!(history.unwrap().events[1].reason, Some(LossReason::Expired));
     store.shutdown().await.unwrap();
 }
 

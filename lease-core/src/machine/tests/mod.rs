@@ -9,6 +9,7 @@ mod bodies;
 mod cases;
 mod counting;
 mod departures;
+mod forwarding;
 mod holding;
 mod model;
 mod passing_time;

@@ -203,6 +203,8 @@ impl Model {
             }
             Command::Key(command) => self.alone(command),
             Command::Transaction { watched, commands } => self.transaction(watched, commands),
+            // Numbers have a model of their own, in `forwarding`.
+            Command::Withdraw { .. } => Outcome::NotFound,
         }
     }
 

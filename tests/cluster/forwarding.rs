@@ -1,0 +1,76 @@
+//! What followers forward: a leader that is killed meanwhile is seen by nobody, or leaves nothing behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use lease_core::wire::Reply;
+use tests::Client;
+use tests::clock::wait_until;
+use tests::show::show;
+
+use crate::trio::{NODES, Trio, others};
+
+/// Clients of each follower: enough that some of them wait for an answer whenever the leader is killed.
+const CLIENTS: usize = 8;
+const KILLS: usize = 3;
+
+#[test]
+fn plain_sets_through_followers_survive_the_leader_and_leave_no_orphan() {
+    let mut trio = Trio::form(NODES);
+    let mut sets = Vec::new();
+    for round in 0..KILLS {
+        let leader = trio.leader();
+        let followers = others(leader);
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients = (0..CLIENTS * followers.len()).map(|number| {
+            let client = trio.client(*followers.get(number % followers.len()).unwrap());
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || set_until(&stop, client, &format!("{round}-{number}")))
+        });
+        let clients: Vec<_> = clients.collect();
+        trio.kill(leader);
+        let [one, other] = followers;
+        wait_until("the others set again", || {
+            let set = |id| {
+                trio.client(id)
+                    .say(&format!("SET after-{round}-{id} v PX 600000"))
+                    == "+OK"
+            };
+            (set(one) && set(other)).then_some(())
+        });
+        stop.store(true, Ordering::Relaxed);
+        for client in clients {
+            sets.extend(client.join().unwrap());
+        }
+        trio.start(leader);
+    }
+    let counted = |word: &str| sets.iter().filter(|(_, answer)| answer.starts_with(word)).count();
+    let (set, unknown, refused) = (counted("+OK"), counted("-UNKNOWN"), counted("-CLUSTERDOWN"));
+    println!("{KILLS} kills: {set} sets, {unknown} without an answer, {refused} refused");
+    assert!(
+        set > 0 && set + unknown + refused == sets.len(),
+        "every other answer is wrong: a key is set once"
+    );
+    let mut client = trio.client(trio.leader());
+    for (key, answer) in sets {
+        if answer == "+OK" {
+            assert_eq!(client.say(&format!("GET {key}")), "\"me\"");
+        } else {
+            wait_until("nobody holds what nobody was told of", || {
+                (client.call(&format!("EXISTS {key}")) == Reply::Integer(0)).then_some(())
+            });
+        }
+    }
+}
+
+/// Sets keys of its own, one after the other, each for far longer than the test takes.
+fn set_until(stop: &AtomicBool, mut client: Client, name: &str) -> Vec<(String, String)> {
+    let mut sets = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let key = format!("{name}-{}", sets.len());
+        let reply = client.call(&format!("SET {key} me NX PX 600000"));
+        sets.push((key, show(&reply)));
+    }
+    sets
+}
