@@ -143,6 +143,17 @@ pub enum ClusterConfigError {
     TooMany,
 }
 
+/// When a store takes snapshots, and what it keeps beside them. What is `None` is chosen by the store.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SnapshotCadence {
+    /// Bytes of entries after which a snapshot is taken, unless the last one was larger still. Too few: constant writing.
+    /// Too many: a restart replays them all.
+    pub after_bytes: Option<u64>,
+    /// Entries that stay in the log behind a snapshot. Too few: a node that was away for a moment is sent a whole
+    /// snapshot. Too many: disk space.
+    pub entries_kept: Option<u64>,
+}
+
 /// How a store is set up.
 ///
 /// ```
@@ -160,6 +171,7 @@ pub struct StoreConfig {
     pub(crate) limits: Option<Limits>,
     pub(crate) lead_within: Duration,
     pub(crate) cluster: Option<ClusterConfig>,
+    pub(crate) snapshots: SnapshotCadence,
 }
 
 impl StoreConfig {
@@ -183,6 +195,10 @@ impl StoreConfig {
             limits: None,
             lead_within: LEAD_WITHIN_DEFAULT,
             cluster: None,
+            snapshots: SnapshotCadence {
+                after_bytes: None,
+                entries_kept: None,
+            },
         }
     }
 
@@ -212,6 +228,13 @@ impl StoreConfig {
     #[must_use]
     pub fn cluster(mut self, cluster: ClusterConfig) -> Self {
         self.cluster = Some(cluster);
+        self
+    }
+
+    /// When it takes snapshots. The default is right but for tests that want to see many of them.
+    #[must_use]
+    pub const fn snapshots(mut self, cadence: SnapshotCadence) -> Self {
+        self.snapshots = cadence;
         self
     }
 

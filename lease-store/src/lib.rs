@@ -65,7 +65,9 @@ mod timers;
 mod token_floor;
 mod waiters;
 
-pub use config::{ClusterConfig, ClusterConfigError, DEFAULT_NODE, StorageConfig, StoreConfig};
+pub use config::{
+    ClusterConfig, ClusterConfigError, DEFAULT_NODE, SnapshotCadence, StorageConfig, StoreConfig,
+};
 pub use error::StoreError;
 pub use events::{LeaseEvent, LeaseEventKind};
 pub use formation::FormationError;

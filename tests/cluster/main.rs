@@ -20,6 +20,7 @@ mod kills;
 mod load;
 mod pause;
 mod quorum;
+mod recovery;
 mod trio;
 mod waits;
 mod wires;

@@ -144,8 +144,8 @@ impl Trio {
 
     /// Starts a node by a settings file, and does not wait for it.
     pub(crate) fn spawn_by_file(&mut self, id: u64) {
-        let node = self.launch_by_file(id).spawn();
-        self.place_mut(id).node = Some(node);
+        let launch = self.launch_by_file(id);
+        self.spawn_as(id, launch);
     }
 
     /// Starts a node and does not wait for it.
@@ -155,8 +155,13 @@ impl Trio {
 
     /// Starts a node that is given this list, and does not wait for it.
     pub(crate) fn spawn_with_list(&mut self, id: u64, members: &str) {
-        let node = self.launch_with_list(id, members).spawn();
-        self.place_mut(id).node = Some(node);
+        let launch = self.launch_with_list(id, members);
+        self.spawn_as(id, launch);
+    }
+
+    /// Starts a node like this, and does not wait for it.
+    pub(crate) fn spawn_as(&mut self, id: u64, launch: Launch) {
+        self.place_mut(id).node = Some(launch.spawn());
     }
 
     /// Starts a node and waits until it serves.

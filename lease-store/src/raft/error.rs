@@ -22,15 +22,15 @@ pub enum StartError {
     Snapshot(#[from] SnapshotError),
     /// This node has voted before, and its log has no vote.
     #[error("the Raft log in {} is empty, but this node has voted before: the log was lost. The node must not go on, \
-             since it could vote twice. Restore the directory from a backup, or on a cluster remove the node and join \
-             it under a new id", dir.display())]
+             since it could vote twice. On a cluster, remove this node and join it again under a new id; a single node \
+             is restored from a backup", dir.display())]
     LogLost {
         /// The folder of the log.
         dir: PathBuf,
     },
     /// The log begins after an entry that no snapshot holds.
-    #[error("the Raft log in {} begins after entry {purged}, and no snapshot holds the entries up to it: restore the \
-             directory from a backup, or on a cluster remove the node and join it under a new id", dir.display())]
+    #[error("the Raft log in {} begins after entry {purged}, and no snapshot holds the entries up to it. On a \
+             cluster, remove this node and join it again under a new id; a single node is restored from a backup", dir.display())]
     SnapshotLost {
         /// The folder of the log.
         dir: PathBuf,

@@ -93,6 +93,10 @@ impl Here {
             self.config.node,
             Storage::Directory(self.data_dir.clone()),
             formation,
+        )
+        .with_snapshots(
+            self.config.snapshots.after_bytes,
+            self.config.snapshots.entries_kept,
         );
         let node = RaftNode::start_with_peers(config, applier, self.peers.clone()).await?;
         self.handler.raft().serve(&node);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use self::assemble::{Assembly, Shared};
-use crate::config::{StorageConfig, StoreConfig};
+use crate::config::{SnapshotCadence, StorageConfig, StoreConfig};
 use crate::formation::FormationError;
 use crate::forward::NobodyElse;
 use crate::peers::OtherCluster;
@@ -107,7 +107,12 @@ impl<R: Rt> Store<R> {
         config.floor.at_start::<R>(Opened::Yes)?;
         let (storage, incarnation) = open_storage::<R>(&config).await?;
         let (shared, applier, schedule) = Shared::new(config.node, incarnation);
-        let node = RaftNode::start(NodeConfig::alone(config.node, storage), applier).await?;
+        let SnapshotCadence {
+            after_bytes,
+            entries_kept,
+        } = config.snapshots;
+        let raft = NodeConfig::alone(config.node, storage).with_snapshots(after_bytes, entries_kept);
+        let node = RaftNode::start(raft, applier).await?;
         let lead_within = config.lead_within;
         let forward = Arc::new(NobodyElse);
         let store = Assembly {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use lease_core::limits::{ISSUED_TOKEN_MAX, VALUE_BYTES_DEFAULT};
-use lease_store::{ClusterConfig, DEFAULT_NODE, Exposure, ServerConfig, StoreConfig, TokenFloor};
+use lease_store::{
+    ClusterConfig, DEFAULT_NODE, Exposure, ServerConfig, SnapshotCadence, StoreConfig, TokenFloor,
+};
 use thiserror::Error;
 
 const DATA_DIR_DEFAULT: &str = "./lease-data";
@@ -70,6 +72,12 @@ pub(crate) struct Settings {
     /// Threads that serve. On few cores one is the fastest; the log's disk has a thread of its own [default: 1]
     #[arg(long, env = "LEASE_STORE_WORKERS", value_name = "N")]
     pub(crate) workers: Option<u16>,
+    /// A snapshot after so many bytes of entries. Not for users: tests reach with it what takes a busy cluster minutes
+    #[arg(long, env = "LEASE_STORE_SNAPSHOT_AFTER", value_name = "BYTES", hide = true)]
+    pub(crate) snapshot_after: Option<u64>,
+    /// Entries that stay behind a snapshot, for nodes that were away. Not for users, either
+    #[arg(long, env = "LEASE_STORE_ENTRIES_KEPT", value_name = "N", hide = true)]
+    pub(crate) entries_kept: Option<u64>,
 }
 
 /// What the server starts with.
@@ -137,6 +145,8 @@ impl Settings {
             max_value: self.max_value.or(beneath.max_value),
             databases: self.databases.or(beneath.databases),
             workers: self.workers.or(beneath.workers),
+            snapshot_after: self.snapshot_after.or(beneath.snapshot_after),
+            entries_kept: self.entries_kept.or(beneath.entries_kept),
         })
     }
 
@@ -170,8 +180,12 @@ impl Settings {
             return Err(SettingsError::Workers { asked: workers });
         }
         let floor = self.token_floor.map_or(TokenFloor::WallClock, TokenFloor::At);
+        let cadence = SnapshotCadence {
+            after_bytes: self.snapshot_after,
+            entries_kept: self.entries_kept,
+        };
         let mut config = ServerConfig::new(
-            store.node(node).token_floor(floor),
+            store.node(node).token_floor(floor).snapshots(cadence),
             self.listen.unwrap_or(LISTEN_DEFAULT),
             self.admin.unwrap_or(ADMIN_DEFAULT),
         );

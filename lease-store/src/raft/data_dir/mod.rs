@@ -76,14 +76,16 @@ pub enum DataDirError {
         found: u64,
     },
     /// A small file of ours is damaged.
-    #[error("{} is damaged: restore the directory from a backup", path.display())]
+    #[error("{} is damaged. On a cluster, remove this node and join it again under a new id; a single node is restored \
+             from a backup", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// Part of the directory is gone.
     #[error("{} is missing from a data directory that was in use: this node must not go on, since it may forget what \
-             it promised. Restore it from a backup, or on a cluster remove the node and join it under a new id",
+             it promised. On a cluster, remove this node and join it again under a new id; a single node is restored \
+             from a backup",
         path.display())]
     Missing {
         /// What is gone.

@@ -63,20 +63,22 @@ pub struct NodeConfig {
 pub struct Timings {
     /// Between two heartbeats. Too short: idle load. Too long: it must fit several times into an election timeout.
     pub heartbeat_ms: u64,
-    /// The shortest silence after which a node stands for election. Too short: a slow disk or a busy host starts
-    /// elections under load.
+    /// The shortest silence after which a node stands for election, beyond the time in which it votes for nobody else.
+    /// Too short: a slow disk or a busy host starts elections under load.
     pub election_min_ms: u64,
-    /// The longest one. The further from the shortest, the rarer two nodes stand at once.
+    /// The longest one, and also the time in which a node that has heard a leader votes for nobody else: a failover takes
+    /// the sum of both, at the least. The further from the shortest, the rarer two nodes stand at once.
     pub election_max_ms: u64,
 }
 
 impl Default for Timings {
-    /// For nodes in one place, on machines that others share.
+    /// For nodes in one place, on machines that others share: one stands for election 1.25 to 1.5 s after it last heard
+    /// the leader.
     fn default() -> Self {
         Self {
             heartbeat_ms: 100,
             election_min_ms: 500,
-            election_max_ms: 1_000,
+            election_max_ms: 750,
         }
     }
 }
@@ -103,6 +105,14 @@ impl NodeConfig {
             entries_kept: ENTRIES_KEPT_ALONE,
             snapshot_after_bytes: SNAPSHOT_AFTER_BYTES_DEFAULT,
         }
+    }
+
+    /// With another rhythm of snapshots, where one is given.
+    #[must_use]
+    pub fn with_snapshots(mut self, after_bytes: Option<u64>, entries_kept: Option<u64>) -> Self {
+        self.snapshot_after_bytes = after_bytes.unwrap_or(self.snapshot_after_bytes);
+        self.entries_kept = entries_kept.unwrap_or(self.entries_kept);
+        self
     }
 }
 

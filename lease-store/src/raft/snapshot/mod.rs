@@ -40,8 +40,8 @@ pub enum SnapshotError {
     /// Its bytes are not what was written.
     #[error(
         "the snapshot {name} is damaged: {reason}. Move it away to let the node recover from the one before it and \
-         the log; if they do not reach far enough it refuses to start, and then needs a backup, or on a cluster to be \
-         removed and joined again under a new id"
+         the log; if they do not reach far enough it refuses to start. On a cluster, remove this node and join it again \
+         under a new id then; a single node is restored from a backup"
     )]
     Damaged {
         /// The file.
