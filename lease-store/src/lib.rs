@@ -76,7 +76,7 @@ pub use peers::OtherCluster;
 pub use raft::data_dir::DataDirError;
 pub use raft::error::StartError as RaftStartError;
 pub use raft::failure::NodeFailure;
-pub use resp::PasswordError;
+pub use resp::{Flushing, PasswordError};
 pub use runtime::{Rt, Tokio};
 pub use server::{Exposure, Ready, Server, ServerConfig, ServerError};
 pub use service::{CallError, Stored, TtlAnswer};

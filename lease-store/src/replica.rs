@@ -124,6 +124,7 @@ impl Applier for LeaseApplier {
         let mut machine = self.replica.lock();
         let before = std::mem::replace(&mut *machine, state);
         self.publish_schedule(&machine);
+        self.events.skip();
         self.waiters
             .reconcile(|attachment| machine.is_waiting(attachment));
         before

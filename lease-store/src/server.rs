@@ -16,7 +16,7 @@ use crate::admin::{Admin, AdminState};
 use crate::config::{ClusterConfig, StoreConfig};
 use crate::error::StoreError;
 use crate::raft::failure::NodeFailure;
-use crate::resp::{Listener, Password, PasswordError, RespConfig};
+use crate::resp::{Flushing, Listener, Password, PasswordError, RespConfig};
 use crate::runtime::{AsyncRuntime, Tasks, Tokio};
 use crate::start::StartError;
 use crate::store::LeaseStore;
@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub max_value: usize,
     /// Databases that `SELECT` reaches.
     pub databases: u8,
+    /// Whether `FLUSHDB` and `FLUSHALL` are served.
+    pub flushing: Flushing,
 }
 
 /// Whether a listener that anybody can reach may be open to anybody.
@@ -71,6 +73,7 @@ impl ServerConfig {
             connections_max: 10_000,
             max_value: VALUE_BYTES_DEFAULT,
             databases: 16,
+            flushing: Flushing::Refused,
         }
     }
 
@@ -221,6 +224,7 @@ impl Server {
             connections_max: config.connections_max,
             max_value: config.max_value,
             databases: config.databases,
+            flushing: config.flushing,
         };
         match Self::listen(&config, store.clone(), resp).await {
             Ok(server) => Ok(server),
@@ -234,7 +238,7 @@ impl Server {
 
     async fn listen(config: &ServerConfig, store: LeaseStore, resp: RespConfig) -> Result<Self, ServerError> {
         let cannot = |address| move |source| ServerError::Listen { address, source };
-        let listener = Listener::bind(config.listen, store.clone(), resp)
+        let (listener, announcer) = Listener::bind(config.listen, store.clone(), resp)
             .await
             .map_err(cannot(config.listen))?;
         let connections = listener.connections();
@@ -253,6 +257,7 @@ impl Server {
         let (stop, stopped) = watch::channel(());
         let mut tasks = Tasks::new(config.store.node);
         tasks.spawn("listener", listener.run(stopped.clone()));
+        tasks.spawn("announcer", announcer.run(stopped.clone()));
         tasks.spawn("admin", admin.run(stopped));
         Ok(Self {
             store,

@@ -14,7 +14,7 @@ use lease_core::{Attachment, Timestamp};
 use tokio::sync::watch;
 
 use crate::error::StoreError;
-use crate::events::{Events, LeaseEvent};
+use crate::events::{Events, Feed, LeaseEvent, Listened};
 use crate::keeper::KeeperHandle;
 use crate::metrics::Metrics;
 use crate::orphans::{IfUndelivered, Orphans};
@@ -210,6 +210,16 @@ impl<R: Rt> Store<R> {
     #[must_use]
     pub fn events(&self, key: &LeaseKey, count: usize) -> Vec<LeaseEvent> {
         self.parts.events.of(key, count)
+    }
+
+    /// What entries do from now on, as they are applied here, for whoever tells others.
+    pub(crate) fn feed(&self) -> (Feed, Listened) {
+        self.parts.events.feed()
+    }
+
+    /// A look at the machine of this node as it is now, behind a read that was proven.
+    pub(crate) fn look_now<T>(&self, look: impl FnOnce(&LeaseMachine) -> T) -> T {
+        self.parts.replica.look(look)
     }
 
     /// Who leads, as far as this node knows.

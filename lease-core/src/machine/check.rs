@@ -5,7 +5,8 @@ use thiserror::Error;
 use super::LeaseMachine;
 use super::requests::RequestState;
 use super::waits::Presence;
-use crate::types::Timestamp;
+use crate::limits::DATABASES_MAX;
+use crate::types::{Database, Timestamp};
 
 /// An invariant of the machine that does not hold: a bug of ours.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -69,6 +70,15 @@ impl LeaseMachine {
 
     fn check_leases(&self) -> Result<(), Broken> {
         let (mut held, mut expiring, mut bytes, mut waiters) = (0_usize, 0_usize, 0_usize, 0_usize);
+        let mut held_in = 0_u64;
+        for database in 0..u64::from(DATABASES_MAX) {
+            let database = Database::new(database).unwrap_or(Database::ZERO);
+            held_in = held_in.saturating_add(self.leases.held_in(database));
+        }
+        holds!(
+            "leases by database are all that are held",
+            held_in == self.leases.held() as u64
+        );
         for (slot, record) in self.leases.records().iter() {
             bytes = bytes.saturating_add(record.key.name.as_bytes().len());
             waiters = waiters.saturating_add(record.waiters as usize);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::LeaseKey;
 use super::index::{Index, KeyHash};
 use super::slab::{Slab, SlabView, Slot};
-use crate::types::{FenceToken, Metadata, OwnerId, Timestamp, Ttl};
+use crate::limits::DATABASES_MAX;
+use crate::types::{Database, FenceToken, Metadata, OwnerId, Timestamp, Ttl};
 
 /// One name that is held, awaited, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub(super) struct Leases {
     /// Ties are broken by the token, on which replicas agree, never by the slot.
     deadlines: BTreeMap<(Timestamp, FenceToken), Slot>,
     held: usize,
+    /// Of those, how many in each database.
+    held_in: [u64; DATABASES_MAX as usize],
     bytes: usize,
 }
 
@@ -78,12 +81,18 @@ impl Leases {
             by_name: Index::new(),
             deadlines: BTreeMap::new(),
             held: 0,
+            held_in: [0; DATABASES_MAX as usize],
             bytes: 0,
         }
     }
 
     pub(super) const fn held(&self) -> usize {
         self.held
+    }
+
+    pub(super) fn held_in(&self, database: Database) -> u64 {
+        let held = self.held_in.get(usize::from(database.get()));
+        held.copied().unwrap_or(0)
     }
 
     pub(super) const fn bytes(&self) -> usize {
@@ -149,6 +158,9 @@ impl Leases {
         };
         self.bytes = self.bytes.saturating_add(hold.bytes());
         self.held = self.held.saturating_add(1);
+        if let Some(held) = self.held_in.get_mut(usize::from(record.key.database.get())) {
+            *held = held.saturating_add(1);
+        }
         if hold.deadline != Timestamp::NEVER {
             self.deadlines.insert((hold.deadline, hold.token), slot);
         }
@@ -157,7 +169,11 @@ impl Leases {
 
     /// Takes the grant off a record.
     pub(super) fn take_hold(&mut self, slot: Slot) -> Option<Hold> {
-        let hold = self.records.get_mut(slot)?.hold.take()?;
+        let record = self.records.get_mut(slot)?;
+        let hold = record.hold.take()?;
+        if let Some(held) = self.held_in.get_mut(usize::from(record.key.database.get())) {
+            *held = held.saturating_sub(1);
+        }
         self.bytes = self.bytes.saturating_sub(hold.bytes());
         self.held = self.held.saturating_sub(1);
         self.deadlines.remove(&(hold.deadline, hold.token));

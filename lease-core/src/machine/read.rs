@@ -112,6 +112,12 @@ impl LeaseMachine {
         }
     }
 
+    /// How many leases of one database are held.
+    #[must_use]
+    pub fn held_in(&self, database: Database) -> u64 {
+        self.leases.held_in(database)
+    }
+
     /// Whether a caller with this attachment stands in a queue, its caller gone or not.
     #[must_use]
     pub fn is_waiting(&self, attachment: Attachment) -> bool {

@@ -24,13 +24,21 @@ pub(super) enum When {
 }
 
 impl Context {
-    pub(super) fn key(&self, bytes: &[u8]) -> Result<LeaseKey, ErrorReply> {
+    /// A key in this database.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub fn key(&self, bytes: &[u8]) -> Result<LeaseKey, ErrorReply> {
         self.check("key", bytes)?;
         let name = LeaseName::redis_key(bytes).map_err(|error| ErrorReply::new(ErrorWord::Limit, error))?;
         Ok(LeaseKey::new(self.database, name))
     }
 
-    pub(super) fn keys(&self, all: &[&[u8]]) -> Result<Vec<LeaseKey>, ErrorReply> {
+    /// Keys in this database.
+    ///
+    /// # Errors
+    /// The reply that refuses the first that is refused.
+    pub fn keys(&self, all: &[&[u8]]) -> Result<Vec<LeaseKey>, ErrorReply> {
         all.iter().map(|bytes| self.key(bytes)).collect()
     }
 

@@ -28,6 +28,8 @@ pub enum ErrorWord {
     NoScript,
     /// `HELLO` asked for a protocol that is not spoken here.
     NoProto,
+    /// A command of the transaction was refused before `EXEC`.
+    ExecAbort,
 }
 
 /// Whether to send the request once more.
@@ -50,7 +52,7 @@ struct Meaning {
 
 impl ErrorWord {
     /// All words.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Err,
         Self::ClusterDown,
         Self::Unknown,
@@ -63,6 +65,7 @@ impl ErrorWord {
         Self::WrongType,
         Self::NoScript,
         Self::NoProto,
+        Self::ExecAbort,
     ];
 
     const fn meaning(self) -> Meaning {
@@ -79,6 +82,7 @@ impl ErrorWord {
             Self::WrongType => ("WRONGTYPE", false, Retry::Never),
             Self::NoScript => ("NOSCRIPT", false, Retry::Never),
             Self::NoProto => ("NOPROTO", false, Retry::Never),
+            Self::ExecAbort => ("EXECABORT", false, Retry::Never),
         };
         Meaning {
             text,

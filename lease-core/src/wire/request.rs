@@ -74,6 +74,24 @@ impl Request {
         Self { bytes, spans }
     }
 
+    /// The same request in memory of its own, for whoever keeps it beyond its answer.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        let mut bytes = Vec::with_capacity(self.args().map(<[u8]>::len).fold(0, usize::saturating_add));
+        let mut spans = Spans::default();
+        for arg in self.args() {
+            spans.push(bytes.len(), arg.len());
+            bytes.extend_from_slice(arg);
+        }
+        Self::new(Bytes::from(bytes), spans)
+    }
+
+    /// Bytes of all arguments.
+    #[must_use]
+    pub fn arg_bytes(&self) -> usize {
+        self.args().map(<[u8]>::len).fold(0, usize::saturating_add)
+    }
+
     /// The command's name as it was sent; letters of either case.
     #[must_use]
     pub fn command(&self) -> &[u8] {

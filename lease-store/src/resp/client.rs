@@ -3,7 +3,7 @@
 use lease_core::wire::{ErrorWord, Reply, Request};
 
 use super::session::Session;
-use super::verb::wrong_arity;
+use super::verb::{unknown_subcommand, wrong_arity};
 
 /// Answers `CLIENT subcommand ..`.
 pub(super) fn client(session: &mut Session, request: &Request) -> Reply {
@@ -38,11 +38,7 @@ pub(super) fn client(session: &mut Session, request: &Request) -> Reply {
         let name = String::from_utf8_lossy(subcommand).to_ascii_lowercase();
         return wrong_arity(&format!("client|{name}"));
     }
-    let name = String::from_utf8_lossy(subcommand);
-    Reply::error(
-        ErrorWord::Err,
-        format_args!("unknown subcommand '{name}'. Try CLIENT HELP."),
-    )
+    unknown_subcommand("client", subcommand)
 }
 
 fn set_info(request: &Request) -> Reply {

@@ -5,7 +5,7 @@
 //!
 //! It reads no further while answers wait to be written, so a client that never reads costs one batch of answers.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,9 @@ use tokio::sync::watch;
 
 use super::answer::{Answer, Unclaimed};
 use super::info::ServerFacts;
+use super::listener::Flushing;
 use super::plan::{Call, Plan};
+use super::pubsub::{Message, Pubsub, Subscriber};
 use super::session::Session;
 use crate::runtime::{AsyncRuntime, Rt, Tokio};
 use crate::store::LeaseStore;
@@ -57,6 +59,8 @@ pub(super) struct Facts {
     pub(super) port: u16,
     pub(super) started_at: <Tokio as AsyncRuntime>::Instant,
     pub(super) connections: Arc<AtomicUsize>,
+    pub(super) pubsub: Arc<Pubsub>,
+    pub(super) flushing: Flushing,
 }
 
 /// Why a connection ends.
@@ -78,11 +82,13 @@ impl Connection {
                 _ = stop.changed() => break End::Closing,
                 read = read(&mut self.socket, &mut self.decoder) => match read {
                     Ok(0) | Err(_) => break End::Gone,
-                    Ok(_) => {}
+                    Ok(_) => if let Err(end) = self.serve_all(&mut stop).await { break end },
                 },
-            }
-            if let Err(end) = self.serve_all(&mut stop).await {
-                break end;
+                message = heard(self.session.subscriber.as_mut()) => {
+                    if let Err(end) = self.pass_on(message).await {
+                        break end;
+                    }
+                }
             }
         };
         if matches!(end, End::Closing) {
@@ -150,6 +156,31 @@ impl Connection {
                 let answer = call.await;
                 self.answer(answer);
             }
+            Plan::Told(replies) => {
+                self.finish(changes).await?;
+                for reply in replies {
+                    self.answer(reply.into());
+                }
+            }
+            Plan::Exec { call, before } => {
+                self.finish(changes).await?;
+                let answer = call.await;
+                if !matches!(answer.reply, Reply::Array(_)) {
+                    self.session.restore(before);
+                }
+                self.answer(answer);
+            }
+            Plan::Watch(sightings) => {
+                self.finish(changes).await?;
+                let answer = match sightings.await {
+                    Ok(seen) => {
+                        self.session.watched.extend(seen);
+                        Reply::OK
+                    }
+                    Err(error) => error.to_reply(),
+                };
+                self.answer(answer.into());
+            }
             Plan::Wait(call) => {
                 self.finish(changes).await?;
                 // Whoever waits long shall not withhold the answers before.
@@ -191,8 +222,23 @@ impl Connection {
                         Ok(bytes) => ahead = ahead.saturating_add(bytes),
                     }
                 }
+                message = heard(self.session.subscriber.as_mut()) => self.pass_on(message).await?,
             }
         }
+    }
+
+    /// Passes messages on; `None` is the end of whoever did not keep up.
+    async fn pass_on(&mut self, message: Option<Message>) -> Result<(), End> {
+        let mut next = Some(message.ok_or(End::Gone)?);
+        while let Some(message) = next {
+            message.to_reply().encode(self.session.protocol, &mut self.out);
+            next = if self.out.len() < WRITE_BYTES {
+                self.session.subscriber.as_mut().and_then(Subscriber::waiting)
+            } else {
+                None
+            };
+        }
+        self.flush().await
     }
 
     fn answer(&mut self, answer: Answer) {
@@ -211,7 +257,11 @@ impl Connection {
         }
         let (served, failed) = (std::mem::take(&mut self.served), std::mem::take(&mut self.failed));
         self.store.metrics().requests_served(served, failed);
-        let written = Tokio::timeout(WRITE_WITHIN, self.socket.write_all(&self.out)).await;
+        let written = tokio::select! {
+            biased;
+            () = cut_off(self.session.subscriber.as_ref()) => return Err(End::Gone),
+            written = Tokio::timeout(WRITE_WITHIN, self.socket.write_all(&self.out)) => written,
+        };
         match written {
             Ok(Ok(())) => {
                 self.out.clear();
@@ -236,6 +286,21 @@ async fn begin(mut call: Call) -> Call {
     match tokio::task::unconstrained(asked).await {
         Poll::Ready(answer) => Box::pin(std::future::ready(answer)),
         Poll::Pending => call,
+    }
+}
+
+/// The next message, or that the connection was cut off; never, if it listens to nothing. Cancel safe.
+async fn heard(subscriber: Option<&mut Subscriber>) -> Option<Message> {
+    match subscriber {
+        Some(subscriber) => subscriber.next().await,
+        None => pending().await,
+    }
+}
+
+async fn cut_off(subscriber: Option<&Subscriber>) {
+    match subscriber {
+        Some(subscriber) => subscriber.cut_off().await,
+        None => pending().await,
     }
 }
 

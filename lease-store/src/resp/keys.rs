@@ -1,13 +1,17 @@
 //! Redis's commands on keys, as the core reads and answers them.
 
-use lease_core::machine::{KeyCommand, SetCondition};
+use std::sync::Arc;
+
+use lease_core::machine::{KeyCommand, Outcome, SetCondition};
 use lease_core::redis::{Asked, Change, Context, KeyVerb, Look, ask};
 use lease_core::wire::{Reply, Request};
 
 use super::answer::{Answer, Unclaimed};
 use super::connection::Connection;
 use super::plan::Plan;
+use super::pubsub::Pubsub;
 use crate::runtime::{Tokio, unix_time};
+use crate::service::changed;
 use crate::store::LeaseStore;
 
 /// What a command on keys asks for.
@@ -16,7 +20,11 @@ pub(super) fn plan(connection: &Connection, verb: KeyVerb, request: &Request) ->
     let store = connection.store.clone();
     match ask(verb, &args, &context(connection)) {
         Err(refused) => Plan::Now(Reply::Error(refused)),
-        Ok(Asked::Change(asked)) => Plan::Change(Box::pin(change(store, asked))),
+        Ok(Asked::Change(asked)) => Plan::Change(Box::pin(change(
+            store,
+            Arc::clone(&connection.facts.pubsub),
+            asked,
+        ))),
         Ok(Asked::Look(asked)) => Plan::Read(Box::pin(look(store, asked))),
     }
 }
@@ -35,24 +43,30 @@ pub(super) fn wall_ms() -> i64 {
     i64::try_from(unix_time::<Tokio>().as_millis()).unwrap_or(i64::MAX)
 }
 
-async fn change(store: LeaseStore, asked: Change) -> Answer {
-    let reply = match store.change(asked.command.clone()).await {
+async fn change(store: LeaseStore, pubsub: Arc<Pubsub>, asked: Change) -> Answer {
+    let outcome = match store.change(asked.command.clone()).await {
         Ok(outcome) => outcome,
         Err(error) => return error.to_reply().into(),
     };
-    let unclaimed = unclaimed(&asked.command, &reply);
+    let unclaimed = unclaimed(&asked.command, &outcome);
     Answer {
-        reply: store.answer(&asked, reply),
+        reply: answered(&pubsub, &asked, outcome),
         unclaimed,
     }
 }
 
+/// The answer to a change. Who hears a message is known here alone: the log tells every node's subscribers.
+pub(super) fn answered(pubsub: &Pubsub, asked: &Change, outcome: Outcome) -> Reply {
+    if let KeyCommand::Publish { channel, .. } = &asked.command {
+        return Reply::count(pubsub.receivers(channel.as_slice()));
+    }
+    changed(asked, outcome)
+}
+
 /// A lock that `SET NX` took is its caller's alone.
-fn unclaimed(command: &KeyCommand, outcome: &lease_core::machine::Outcome) -> Option<Unclaimed> {
+fn unclaimed(command: &KeyCommand, outcome: &Outcome) -> Option<Unclaimed> {
     match (command, outcome) {
-        (KeyCommand::Set(set), lease_core::machine::Outcome::Stored { token, .. })
-            if set.condition == SetCondition::IfAbsent =>
-        {
+        (KeyCommand::Set(set), Outcome::Stored { token, .. }) if set.condition == SetCondition::IfAbsent => {
             Some(Unclaimed {
                 key: set.key.clone(),
                 token: *token,

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use super::auth::Password;
 use super::connection::{Connection, Facts};
+use super::pubsub::{Announcer, Pubsub};
 use super::session::Session;
 use crate::runtime::{AsyncRuntime, Rt, Tokio};
 use crate::store::LeaseStore;
@@ -35,6 +36,17 @@ pub(crate) struct RespConfig {
     pub(crate) max_value: usize,
     /// Databases that `SELECT` reaches.
     pub(crate) databases: u8,
+    /// Whether `FLUSHDB` and `FLUSHALL` are served.
+    pub(crate) flushing: Flushing,
+}
+
+/// Whether a client may end all leases at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flushing {
+    /// It may, as test suites of Redis clients do.
+    Allowed,
+    /// It may not.
+    Refused,
 }
 
 /// The listening socket and its clients.
@@ -47,22 +59,31 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Takes the address.
-    pub(crate) async fn bind(address: SocketAddr, store: LeaseStore, config: RespConfig) -> io::Result<Self> {
+    /// Takes the address. Its subscribers are told by the announcer, once that runs.
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        store: LeaseStore,
+        config: RespConfig,
+    ) -> io::Result<(Self, Announcer)> {
         let socket = TcpListener::bind(address).await?;
         let port = socket.local_addr()?.port();
+        let (feed, listened) = store.feed();
+        let pubsub = Arc::new(Pubsub::new(listened));
         let facts = Facts {
             port,
             started_at: Tokio::now(),
             connections: Arc::new(AtomicUsize::new(0)),
+            pubsub: Arc::clone(&pubsub),
+            flushing: config.flushing,
         };
-        Ok(Self {
+        let listener = Self {
             socket,
             store,
             config,
             facts,
             next_id: AtomicU64::new(1),
-        })
+        };
+        Ok((listener, Announcer { feed, pubsub }))
     }
 
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {

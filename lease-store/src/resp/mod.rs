@@ -11,14 +11,19 @@ mod connection;
 mod hello;
 mod info;
 mod keys;
+mod keyspace;
 mod listener;
 mod plan;
+mod pubsub;
+mod questions;
 mod session;
+mod transaction;
 mod verb;
 
 pub(crate) use auth::Password;
 pub use auth::PasswordError;
+pub use listener::Flushing;
 pub(crate) use listener::{Listener, RespConfig};
 
 /// The version of Redis whose behaviour the string commands have; some clients choose their commands by it.
-pub(crate) const REDIS_VERSION: &str = "7.2.0";
+pub(crate) const REDIS_VERSION: &str = "8.4.0";

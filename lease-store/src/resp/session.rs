@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use lease_core::Database;
+use lease_core::machine::Watched;
 use lease_core::wire::{Access, ErrorWord, Protocol, Reply};
 
 use super::auth::Password;
+use super::pubsub::Subscriber;
+use super::transaction::Transaction;
 use lease_core::redis::read_integer;
 
 /// Longest name that `CLIENT SETNAME` takes, in bytes.
@@ -20,7 +23,20 @@ pub(super) struct Session {
     pub(super) databases: u8,
     pub(super) access: Access,
     pub(super) name: Vec<u8>,
+    /// Begun by `MULTI`.
+    pub(super) transaction: Option<Transaction>,
+    /// By `WATCH`.
+    pub(super) watched: Vec<Watched>,
+    /// While it listens to anything.
+    pub(super) subscriber: Option<Subscriber>,
     password: Option<Arc<Password>>,
+}
+
+/// A session before a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark {
+    database: Database,
+    name: Vec<u8>,
 }
 
 impl Session {
@@ -33,6 +49,9 @@ impl Session {
             databases,
             access,
             name: Vec::new(),
+            transaction: None,
+            watched: Vec::new(),
+            subscriber: None,
             password,
         }
     }
@@ -43,6 +62,28 @@ impl Session {
         self.database = Database::ZERO;
         self.access = access_at_start(self.password.as_deref());
         self.name.clear();
+        self.transaction = None;
+        self.watched.clear();
+        self.subscriber = None;
+    }
+
+    /// What commands within a transaction may change.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            database: self.database,
+            name: self.name.clone(),
+        }
+    }
+
+    /// Back to how it was: the transaction was not done.
+    pub(super) fn restore(&mut self, mark: Mark) {
+        self.database = mark.database;
+        self.name = mark.name;
+    }
+
+    /// How many channels and patterns it listens to.
+    pub(super) fn subscriptions(&self) -> usize {
+        self.subscriber.as_ref().map_or(0, Subscriber::count)
     }
 
     /// Shows a password.

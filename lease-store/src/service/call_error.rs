@@ -69,9 +69,10 @@ impl CallError {
 
 const fn refusal_word(refusal: &Refusal) -> ErrorWord {
     match refusal {
-        Refusal::Limit { .. } | Refusal::TooManyRenewals { .. } | Refusal::TokensExhausted => {
-            ErrorWord::Limit
-        }
+        Refusal::Limit { .. }
+        | Refusal::TooManyRenewals { .. }
+        | Refusal::TooManyKeys { .. }
+        | Refusal::TokensExhausted => ErrorWord::Limit,
         // The node is not open for grants yet, or is an earlier life of itself: another one may serve.
         Refusal::NoTokenFloor | Refusal::StaleIncarnation { .. } => ErrorWord::ClusterDown,
         _ => ErrorWord::Err,

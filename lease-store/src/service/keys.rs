@@ -1,9 +1,9 @@
 //! The commands of Redis's string keys: a key is a lease, and its value names the owner.
 
 use lease_core::machine::{
-    Command, Holder, KeyCommand, LeaseKey, Outcome, Set, SetCondition, TtlCondition, Watched,
+    Command, Holder, KeyCommand, LeaseKey, Outcome, Set, SetCondition, Sighting, TtlCondition, Watched,
 };
-use lease_core::redis::Change;
+use lease_core::redis::{Change, Look};
 use lease_core::wire::Reply;
 use lease_core::{FenceToken, OwnerId, Ttl};
 
@@ -92,6 +92,9 @@ impl<R: Rt> Store<R> {
         watched: Vec<Watched>,
         commands: Vec<KeyCommand>,
     ) -> Result<Option<Vec<Outcome>>, CallError> {
+        if commands.iter().all(|command| !command.changes()) {
+            return self.reading_transaction(watched, commands).await;
+        }
         let command = Command::Transaction { watched, commands };
         match self.submit(&command, IfUndelivered::Keep).await? {
             Outcome::Transaction(outcomes) => Ok(Some(outcomes)),
@@ -100,12 +103,53 @@ impl<R: Rt> Store<R> {
         }
     }
 
-    /// How an outcome of a command is answered.
-    pub(crate) fn answer(&self, asked: &Change, outcome: Outcome) -> Reply {
-        match asked.reply(&outcome) {
-            Some(reply) => reply,
-            None => unexpected("a command on keys", outcome).to_reply(),
+    /// A transaction that changes nothing costs no entry of the log.
+    async fn reading_transaction(
+        &self,
+        watched_before: Vec<Watched>,
+        commands: Vec<KeyCommand>,
+    ) -> Result<Option<Vec<Outcome>>, CallError> {
+        let looks: Vec<Vec<LeaseKey>> = commands
+            .into_iter()
+            .map(|command| match command {
+                KeyCommand::Look { keys } => keys,
+                _ => Vec::new(),
+            })
+            .collect();
+        let keys: Vec<LeaseKey> = watched_before
+            .iter()
+            .map(|watched| &watched.key)
+            .chain(looks.iter().flatten())
+            .cloned()
+            .collect();
+        let mut seen = self.see_all(&keys).await?.into_iter();
+        for before in watched_before {
+            let now = seen.next().flatten();
+            if watched(before.key.clone(), now.as_ref()) != before {
+                return Ok(None);
+            }
         }
+        let outcomes = looks.iter().map(|keys| {
+            let of_one = seen.by_ref().take(keys.len());
+            Outcome::Looked(of_one.map(|seen| seen.map(holder)).collect())
+        });
+        Ok(Some(outcomes.collect()))
+    }
+
+    /// Keys as they are now, to find out later whether they were changed. Linearizable.
+    ///
+    /// # Errors
+    /// [`CallError`]; nothing was applied.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it only reads.
+    pub async fn sight(&self, keys: Vec<LeaseKey>) -> Result<Vec<Watched>, CallError> {
+        let seen = self.see_all(&keys).await?;
+        Ok(keys
+            .into_iter()
+            .zip(&seen)
+            .map(|(key, seen)| watched(key, seen.as_ref()))
+            .collect())
     }
 
     /// Who holds each of these keys, as of one moment. Linearizable.
@@ -117,13 +161,6 @@ impl<R: Rt> Store<R> {
     /// Cancel safe: it only reads.
     pub async fn look(&self, keys: &[LeaseKey]) -> Result<Vec<Option<Holder>>, CallError> {
         let seen = self.see_all(keys).await?;
-        let holder = |seen: Seen| Holder {
-            remaining_ms: seen.remaining_ms(),
-            held_for_ms: seen.held_for_ms(),
-            token: seen.lease.token,
-            owner: seen.lease.owner,
-            waiters: seen.lease.waiters,
-        };
         Ok(seen.into_iter().map(|seen| seen.map(holder)).collect())
     }
 
@@ -186,5 +223,39 @@ impl<R: Rt> Store<R> {
             Outcome::NotFound | Outcome::Unchanged => Ok(false),
             other => Err(unexpected("PEXPIRE", other)),
         }
+    }
+}
+
+/// How an outcome of a change is answered.
+pub(crate) fn changed(asked: &Change, outcome: Outcome) -> Reply {
+    match asked.reply(&outcome) {
+        Some(reply) => reply,
+        None => unexpected("a command on keys", outcome).to_reply(),
+    }
+}
+
+/// How what a transaction saw is answered.
+pub(crate) fn looked(asked: &Look, outcome: Outcome, wall_ms: i64) -> Reply {
+    match outcome {
+        Outcome::Looked(seen) => asked.reply(&seen, wall_ms),
+        other => unexpected("a read of keys", other).to_reply(),
+    }
+}
+
+fn watched(key: LeaseKey, seen: Option<&Seen>) -> Watched {
+    let seen = seen.map(|seen| Sighting {
+        token: seen.lease.token,
+        deadline: seen.lease.deadline,
+    });
+    Watched { key, seen }
+}
+
+fn holder(seen: Seen) -> Holder {
+    Holder {
+        remaining_ms: seen.remaining_ms(),
+        held_for_ms: seen.held_for_ms(),
+        token: seen.lease.token,
+        owner: seen.lease.owner,
+        waiters: seen.lease.waiters,
     }
 }

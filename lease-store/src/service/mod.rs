@@ -9,7 +9,9 @@
 
 mod call_error;
 mod keys;
+mod keyspace;
 mod leases;
 
 pub use call_error::CallError;
 pub use keys::{Stored, TtlAnswer};
+pub(crate) use keys::{changed, looked};

@@ -19,7 +19,7 @@ use crate::settings::Settings;
 const CLUSTER: &str = "cluster";
 
 /// All keys: the section, none for the ones that stand first in the file, and the name.
-const KEYS: [(Option<&str>, &str); 14] = [
+const KEYS: [(Option<&str>, &str); 15] = [
     (None, "data-dir"),
     (None, "memory"),
     (None, "listen"),
@@ -30,6 +30,7 @@ const KEYS: [(Option<&str>, &str); 14] = [
     (None, "max-connections"),
     (None, "max-value"),
     (None, "databases"),
+    (None, "allow-flush"),
     (None, "workers"),
     (Some(CLUSTER), "node-id"),
     (Some(CLUSTER), "peer-listen"),
@@ -161,6 +162,7 @@ impl Entry<'_> {
             "admin" => settings.admin = Some(self.address()?),
             "password-file" => settings.password_file = Some(self.parsed("a path")?),
             "insecure" => settings.insecure = Some(self.switch()?),
+            "allow-flush" => settings.allow_flush = Some(self.switch()?),
             "token-floor" => settings.token_floor = Some(self.number()?),
             "max-connections" => settings.max_connections = Some(self.number()?),
             "max-value" => settings.max_value = Some(self.number()?),

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use lease_core::limits::{ISSUED_TOKEN_MAX, VALUE_BYTES_DEFAULT};
 use lease_store::{
-    ClusterConfig, DEFAULT_NODE, Exposure, ServerConfig, SnapshotCadence, StoreConfig, TokenFloor,
+    ClusterConfig, DEFAULT_NODE, Exposure, Flushing, ServerConfig, SnapshotCadence, StoreConfig, TokenFloor,
 };
 use thiserror::Error;
 
@@ -69,6 +69,10 @@ pub(crate) struct Settings {
     /// Databases that SELECT reaches [default: 16]
     #[arg(long, env = "LEASE_STORE_DATABASES", value_name = "N")]
     pub(crate) databases: Option<u8>,
+    /// Serves FLUSHDB and FLUSHALL, which end every lease of a database or of all: for test suites
+    #[arg(long, env = "LEASE_STORE_ALLOW_FLUSH", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          value_name = "BOOL", value_parser = BoolishValueParser::new())]
+    pub(crate) allow_flush: Option<bool>,
     /// Threads that serve. On few cores one is the fastest; the log's disk has a thread of its own [default: 1]
     #[arg(long, env = "LEASE_STORE_WORKERS", value_name = "N")]
     pub(crate) workers: Option<u16>,
@@ -144,6 +148,7 @@ impl Settings {
             max_connections: self.max_connections.or(beneath.max_connections),
             max_value: self.max_value.or(beneath.max_value),
             databases: self.databases.or(beneath.databases),
+            allow_flush: self.allow_flush.or(beneath.allow_flush),
             workers: self.workers.or(beneath.workers),
             snapshot_after: self.snapshot_after.or(beneath.snapshot_after),
             entries_kept: self.entries_kept.or(beneath.entries_kept),
@@ -197,6 +202,9 @@ impl Settings {
         config.connections_max = self.max_connections.unwrap_or(CONNECTIONS_DEFAULT);
         config.max_value = self.max_value.unwrap_or(VALUE_BYTES_DEFAULT);
         config.databases = self.databases.unwrap_or(DATABASES_DEFAULT);
+        if self.allow_flush == Some(true) {
+            config.flushing = Flushing::Allowed;
+        }
         Ok(Resolved {
             config,
             workers,

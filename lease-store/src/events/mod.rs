@@ -2,11 +2,16 @@
 //!
 //! It is a memory for people, local to one node and lost at its restart. What was forgotten is not invented.
 
+mod feed;
+
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lease_core::machine::{Effect, EndReason, LeaseKey};
-use lease_core::{FenceToken, OwnerId, Timestamp};
+use lease_core::{FenceToken, OwnerId, SharedBytes, Timestamp};
+
+use self::feed::Source;
+pub(crate) use self::feed::{Feed, Listened};
 
 /// Events that the ring holds: some minutes of a busy store, at about 100 bytes each.
 const EVENTS_MAX: usize = 65_536;
@@ -60,10 +65,34 @@ impl LeaseEvent {
     }
 }
 
-/// The ring.
+/// What an entry had to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Something happened to a lease.
+    Lease(LeaseEvent),
+    /// Somebody said something on a channel.
+    Said {
+        /// The channel.
+        channel: SharedBytes,
+        /// What was said.
+        message: SharedBytes,
+    },
+}
+
+impl News {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Lease(event) => event.bytes(),
+            Self::Said { channel, message } => channel.len().saturating_add(message.len()),
+        }
+    }
+}
+
+/// The ring, and the feed of whoever tells others.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     ring: Mutex<Ring>,
+    source: Source,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +122,18 @@ impl Events {
             .iter()
             .filter_map(event)
             .for_each(|event| ring.push(event));
+        drop(ring);
+        self.source.send(effects);
+    }
+
+    /// Entries were left out here: a snapshot took their place.
+    pub(crate) fn skip(&self) {
+        self.source.lose();
+    }
+
+    /// The feed of what entries do from now on, while somebody listens; the one before ends.
+    pub(crate) fn feed(&self) -> (Feed, Listened) {
+        self.source.feed()
     }
 
     /// The events of one lease, newest first, at most `count`.
