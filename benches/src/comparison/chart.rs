@@ -1,4 +1,5 @@
-//! A chart of a run: for each work and number of callers one group of bars, the longest of a group filling it.
+//! A chart of a run: for each work and number of callers one group of bars, the longest of a group filling it. Beside each
+//! system stands where its acknowledged changes are.
 
 use std::fmt::Write as _;
 
@@ -7,8 +8,8 @@ use super::results::{Cell, Results};
 use super::systems::System;
 use super::work::Work;
 
-const WIDTH: f64 = 960.0;
-const LABEL_WIDTH: f64 = 330.0;
+const WIDTH: f64 = 1_110.0;
+const LABEL_WIDTH: f64 = 480.0;
 const FIGURE_WIDTH: f64 = 90.0;
 const BAR_HEIGHT: f64 = 16.0;
 const BAR_STEP: f64 = 20.0;
@@ -24,7 +25,7 @@ pub fn svg(results: &Results) -> String {
         &mut body,
         (MARGIN, y + 14.0),
         "title",
-        "Operations a second, medians of the rounds",
+        "Operations a second, medians of the rounds; beside each system, where an acknowledged change is",
     );
     y += HEAD_HEIGHT;
     for work in Work::ALL {
@@ -63,7 +64,8 @@ fn group(results: &Results, work: Work, connections: usize, top: f64, body: &mut
     let room = WIDTH - LABEL_WIDTH - FIGURE_WIDTH - 2.0 * MARGIN;
     for (system, rate) in rates {
         let (x, width) = (MARGIN + LABEL_WIDTH, room * rate / longest);
-        text(body, (x - 8.0, y + 12.0), "end", system.title());
+        let label = format!("{}: {}", system.title(), system.kept());
+        text(body, (x - 8.0, y + 12.0), "end", &label);
         let _ = writeln!(
             body,
             "<rect x=\"{x}\" y=\"{y}\" width=\"{width:.1}\" height=\"{BAR_HEIGHT}\" fill=\"{}\"/>",
@@ -115,9 +117,9 @@ mod tests {
             "{chart}"
         );
         assert!(chart.contains(">2,000<") && chart.ends_with("</svg>\n"));
-        for words in System::ALL
-            .map(System::title)
-            .into_iter()
+        let words = System::ALL.map(System::title).into_iter();
+        for words in words
+            .chain(System::ALL.map(System::kept))
             .chain(Work::ALL.map(Work::title))
         {
             assert!(!words.contains(['<', '>', '&']), "{words} needs escapes");

@@ -79,6 +79,17 @@ impl System {
         }
     }
 
+    /// Where an acknowledged change is, in few words.
+    #[must_use]
+    pub const fn kept(self) -> &'static str {
+        match self {
+            Self::EmbeddedMemory | Self::RedisMemory => "in memory",
+            Self::EmbeddedDisk | Self::OneNode | Self::RedisSynced => "on one disk",
+            Self::ThreeNodes | Self::Etcd => "on two disks of three",
+            Self::RedisReplicated => "on one disk and in one replica's memory",
+        }
+    }
+
     /// What it guarantees.
     #[must_use]
     pub const fn guarantees(self) -> Guarantees {
