@@ -16,7 +16,8 @@ const FIRST_GRANT_WITHIN_MS: u64 = 10_000;
 /// Longer than a node takes to answer at the most.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-fn number(variable: &str, default: u64) -> u64 {
+/// A number from the environment.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
     let given = std::env::var(variable).ok();
     given.and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -13,6 +13,8 @@
 
 mod client;
 mod cuts;
+mod disks;
+mod elections;
 mod failover;
 mod formation;
 mod forwarding;
@@ -21,6 +23,8 @@ mod load;
 mod pause;
 mod quorum;
 mod recovery;
+mod scale;
+mod stale;
 mod trio;
 mod waits;
 mod wires;

@@ -8,6 +8,7 @@ use tests::clock::{now, wait_until};
 use tests::history::{Op, Outcome, Record};
 use tests::resp::Gone;
 
+use crate::disks::Disks;
 use crate::load::{Load, has_no_outcome};
 use crate::trio::{NODES, Trio, others};
 
@@ -46,6 +47,36 @@ fn c15_a_leader_that_stood_still_ends_no_lease_that_was_renewed_elsewhere_and_co
     let resumed_at = now();
     load.mark();
     holder.hold_until("the old leader has gone on for a while", || {
+        resumed_at.elapsed() >= GOES_ON && load.grants() >= 50
+    });
+    trio.leader();
+    load.stop();
+    load.expect_no_violation();
+}
+
+/// Its disk hangs, and nothing else: it is heard all the time.
+#[test]
+fn l25_a_leader_that_hangs_in_a_sync_ends_no_live_lease_and_contradicts_nobody() {
+    let disks = Disks::new();
+    let trio = disks.form();
+    let mut load = Load::start(trio.addresses(), 9, &PATIENCE);
+    load.mark();
+    load.wait_for_grants(60);
+    let stuck = trio.leader();
+    let mut holder = Holder::acquire(&trio, others(stuck), &load);
+
+    disks.hang(stuck);
+    let at = load.mark();
+    let hung_at = now();
+    holder.hold_until("the disk has hung for longer than the ttl", || {
+        hung_at.elapsed() >= STANDS_STILL
+    });
+    println!("while the leader's disk hung: {} grants", load.grants());
+    disks.go_on(stuck);
+    load.was_disturbed(at);
+    let resumed_at = now();
+    load.mark();
+    holder.hold_until("the disk has gone on for a while", || {
         resumed_at.elapsed() >= GOES_ON && load.grants() >= 50
     });
     trio.leader();

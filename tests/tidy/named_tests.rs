@@ -130,6 +130,16 @@ fn every_guarantee_that_names_a_test_names_a_real_one() {
     );
 }
 
+#[test]
+fn every_case_names_a_test_that_exists() {
+    let text = must_read("docs/cases.md");
+    expect_none(
+        missing_tests("docs/cases.md", &text, &RUST_FILES),
+        "Each case stands in a table whose last column is `test`, with the names of real tests in backticks.",
+    );
+    assert!(!rows(&text).is_empty(), "docs/cases.md has no table of cases");
+}
+
 #[cfg(test)]
 mod samples {
     use super::*;

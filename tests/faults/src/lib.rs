@@ -1,7 +1,7 @@
 //! A library that is loaded before libc (`LD_PRELOAD`) and fails the disk of one process on demand.
 //!
 //! `FAULTS_UNDER` names a directory: files elsewhere are left alone. `FAULTS_ORDER` names a file with the faults that
-//! are in force, one a line (`sync EIO`); it is read at every call, so a test turns a fault on by writing the file and
+//! are in force, one a line (`sync EIO`, `sync hangs`); it is read at every call, so a test turns a fault on by writing the file and
 //! off by removing it. Without both variables nothing is changed.
 //!
 //! [`orders`] says what shall fail, [`calls`] stands in front of libc. Linux only; elsewhere the library is empty.

@@ -16,7 +16,19 @@ struct Source {
     order: PathBuf,
 }
 
-/// The error that `operation` on this file descriptor shall fail with, if any.
+/// What is ordered for a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It fails with this error.
+    Error(libc::c_int),
+    /// It hangs for as long as the order stands, and is then done as always.
+    Hang,
+}
+
+/// Between two looks at an order to hang, in microseconds.
+const LOOK_EVERY_MICROS: libc::useconds_t = 2_000;
+
+/// The error that `operation` on this file descriptor shall fail with, if any. Comes back once it is not ordered to hang.
 pub(crate) fn fault(operation: Operation, descriptor: libc::c_int) -> Option<libc::c_int> {
     static SOURCE: OnceLock<Option<Source>> = OnceLock::new();
     let source = SOURCE.get_or_init(source).as_ref()?;
@@ -24,9 +36,15 @@ pub(crate) fn fault(operation: Operation, descriptor: libc::c_int) -> Option<lib
     if !path.starts_with(&source.under) {
         return None;
     }
-    // Not there: no fault is in force.
-    let orders = std::fs::read_to_string(&source.order).ok()?;
-    ordered(&orders, operation)
+    loop {
+        // Not there: no fault is in force.
+        let orders = std::fs::read_to_string(&source.order).ok()?;
+        match ordered(&orders, operation)? {
+            Fault::Error(error) => return Some(error),
+            // SAFETY: it takes a number.
+            Fault::Hang => unsafe { libc::usleep(LOOK_EVERY_MICROS) },
+        };
+    }
 }
 
 fn source() -> Option<Source> {
@@ -36,10 +54,10 @@ fn source() -> Option<Source> {
     Some(Source { under, order })
 }
 
-fn ordered(orders: &str, operation: Operation) -> Option<libc::c_int> {
+fn ordered(orders: &str, operation: Operation) -> Option<Fault> {
     orders.lines().find_map(|line| {
-        let (word, error) = line.trim().split_once(' ')?;
-        (parse_operation(word)? == operation).then(|| parse_error(error.trim()))?
+        let (word, fault) = line.trim().split_once(' ')?;
+        (parse_operation(word)? == operation).then(|| parse_fault(fault.trim()))?
     })
 }
 
@@ -50,11 +68,12 @@ fn parse_operation(word: &str) -> Option<Operation> {
     }
 }
 
-fn parse_error(name: &str) -> Option<libc::c_int> {
+fn parse_fault(name: &str) -> Option<Fault> {
     match name {
-        "EIO" => Some(libc::EIO),
-        "ENOSPC" => Some(libc::ENOSPC),
-        "EDQUOT" => Some(libc::EDQUOT),
+        "EIO" => Some(Fault::Error(libc::EIO)),
+        "ENOSPC" => Some(Fault::Error(libc::ENOSPC)),
+        "EDQUOT" => Some(Fault::Error(libc::EDQUOT)),
+        "hangs" => Some(Fault::Hang),
         _ => None,
     }
 }
@@ -66,8 +85,10 @@ mod tests {
     #[test]
     fn an_order_names_an_operation_and_its_error() {
         let sync = |orders| ordered(orders, Operation::Sync);
-        assert_eq!(sync("sync EIO\n"), Some(libc::EIO));
-        assert_eq!(sync("# nothing yet\n  sync   ENOSPC "), Some(libc::ENOSPC));
+        assert_eq!(sync("sync EIO\n"), Some(Fault::Error(libc::EIO)));
+        let second = sync("# nothing yet\n  sync   ENOSPC ");
+        assert_eq!(second, Some(Fault::Error(libc::ENOSPC)));
+        assert_eq!(sync("sync hangs\n"), Some(Fault::Hang));
         for nothing in ["", "sync", "sync EWHATEVER", "write EIO"] {
             assert_eq!(sync(nothing), None, "{nothing}");
         }
