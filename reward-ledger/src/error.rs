@@ -205,6 +205,18 @@ pub enum InvalidConfig {
         /// Bytes configured.
         value: u64,
     },
+    /// The policy of a publisher does not hold together.
+    #[error("{problem}")]
+    Publish {
+        /// What does not fit, with its values.
+        problem: String,
+    },
+    /// The outside server's address, or how it is to be reached, is not valid.
+    #[error("{problem}")]
+    Target {
+        /// What is wrong.
+        problem: String,
+    },
     /// The time that the writer may be stuck is out of its range.
     #[error("the writer may be stuck for {min:?} to {max:?}, not {value:?}")]
     StuckAfter {

@@ -44,6 +44,9 @@
 //!
 //! # Features
 //! * `sled` (default): the embedded store, [`SledStore`].
+//! * `server` (default): the HTTP service [`Service`], exports and imports, and the command line `reward-ledger`.
+//! * `http-target` (with `server`): deliveries over HTTP.
+//! * `lease-guard`: publishers that share the work by leases of lease-store.
 //! * `test-util`: the `testing` module.
 #![cfg_attr(
     not(any(test, feature = "test-util")),
@@ -53,14 +56,23 @@
     )
 )]
 
+#[cfg(feature = "server")]
+mod archive;
 mod audit;
 mod clock;
+#[cfg(feature = "server")]
+pub mod command_line;
 mod config;
 mod core;
 mod error;
 mod event_id;
+#[cfg(feature = "server")]
+mod http;
+#[cfg(feature = "server")]
+mod json;
 mod ledger;
 pub mod limits;
+mod outbox;
 mod store;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
@@ -70,12 +82,24 @@ pub use crate::core::{
     BatchOutcome, ClaimOutcome, ConflictSubject, Judgement, PaymentField, PaymentOutcome, PaymentReport,
     PaymentWitness, RefusedClaim, ReportOutcome, ReversalOutcome,
 };
-pub use audit::{AuditReport, Expectations, Violation};
+#[cfg(feature = "server")]
+pub use archive::{Exporter, ImportError, import};
+pub use audit::{AuditReport, Expectations, OutsideRecords, Violation};
 pub use clock::{Clock, SystemClock};
 pub use config::LedgerBuilder;
 pub use error::{Certainty, ClaimError, InvalidConfig, OpenError, ResetError, StorageFailure, StoreError};
 pub use event_id::{EventIdBuilder, EventParts, InvalidEventId, RandomLook, RewardEventId};
+#[cfg(feature = "server")]
+pub use http::{Access, Service, ServiceError};
 pub use ledger::Ledger;
+#[cfg(feature = "lease-guard")]
+pub use outbox::LeaseGuard;
+pub use outbox::{
+    Answer, MemoryTarget, Mood, PublishPolicy, PublishPolicyBuilder, Published, Publisher, Status, Target,
+    TargetFuture, Territory,
+};
+#[cfg(feature = "http-target")]
+pub use outbox::{HttpTarget, HttpTargetBuilder};
 pub use store::{
     Amended, ArchivePage, ArchiveTable, Archived, ClaimRecord, Cursor, Deliveries, Health, MemoryStore,
     OutboxQuery, Query, Records, Standing, Store,

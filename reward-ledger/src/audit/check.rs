@@ -1,34 +1,50 @@
 //! What must hold of each row and what it is joined with.
 
-use super::{AuditReport, Expectations, Violation};
+use super::{Against, AuditReport, Violation};
 use crate::limits::VIOLATIONS_KEPT_MAX;
 use crate::store::{
     AttemptEntry, AttemptStanding, ClaimEntry, Entry, LedgerEntry, LedgerLine, Listing, OutboxEntry,
     PaymentEntry,
 };
-use crate::types::{Authority, DeliveryState, PlayerId};
+use crate::types::{Authority, Delivery, DeliveryState, PlayerId};
 
 /// Judges rows one at a time and counts.
-pub(super) struct Checker<'a, F> {
-    expectations: &'a [&'a Expectations],
+pub(super) struct Checker<'a, F, P> {
+    against: Against<'a>,
     found: F,
+    progress: P,
+    rows: u64,
+    /// Keys of the outside that an outbox row accounts for.
+    accounted: u64,
     report: AuditReport,
 }
 
-impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
-    pub(super) fn new(expectations: &'a [&'a Expectations], found: F) -> Self {
+impl<'a, F: FnMut(&Violation), P: FnMut(u64)> Checker<'a, F, P> {
+    pub(super) fn new(against: Against<'a>, found: F, progress: P) -> Self {
         Self {
-            expectations,
+            against,
             found,
+            progress,
+            rows: 0,
+            accounted: 0,
             report: AuditReport::default(),
         }
     }
 
-    pub(super) fn into_report(self) -> AuditReport {
+    /// C6: what the outside did and no outbox row accounts for was never granted.
+    pub(super) fn finish(mut self) -> AuditReport {
+        let done = self.against.outside.map_or(0, |outside| outside.keys());
+        if done > self.accounted {
+            self.violated(Violation::EffectsWithoutClaim {
+                effects: done - self.accounted,
+            });
+        }
         self.report
     }
 
     pub(super) fn entry(&mut self, entry: &Entry) {
+        self.rows += 1;
+        (self.progress)(self.rows);
         match entry {
             Entry::Claim(entry) => self.claim(entry),
             Entry::Ledger(entry) => self.ledger(entry),
@@ -130,7 +146,7 @@ impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
 
     fn amount(&mut self, entry: &ClaimEntry) {
         let receipt = &entry.receipt;
-        for expectations in self.expectations {
+        for expectations in self.against.expectations {
             if let Some(expected) = expectations.of(receipt)
                 && expected != receipt.amount()
             {
@@ -177,11 +193,31 @@ impl<'a, F: FnMut(&Violation)> Checker<'a, F> {
             });
             return;
         };
+        self.effects(delivery);
         match delivery.progress.state() {
             DeliveryState::Pending { .. } | DeliveryState::Leased { .. } => self.report.outbox_open += 1,
             DeliveryState::Delivered { .. } => self.report.delivered += 1,
             DeliveryState::Dead { .. } => self.report.outbox_dead += 1,
             DeliveryState::Discarded { .. } => self.report.discarded += 1,
+        }
+    }
+
+    /// C5: what is delivered was done once, and nothing more than once. A row of unknown outcome may have been done.
+    fn effects(&mut self, delivery: &Delivery) {
+        let Some(outside) = self.against.outside else {
+            return;
+        };
+        let key = delivery.idempotency_key();
+        let times = outside.times(&key);
+        self.accounted += u64::from(times > 0);
+        let is_delivered = matches!(delivery.progress.state(), DeliveryState::Delivered { .. });
+        if times > 1 || (is_delivered && times == 0) {
+            self.violated(Violation::EffectsDiffer {
+                id: delivery.id,
+                key,
+                state: delivery.progress.state().name(),
+                times,
+            });
         }
     }
 

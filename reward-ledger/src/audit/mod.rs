@@ -4,6 +4,7 @@
 
 mod check;
 mod expectations;
+mod outside;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ mod tests;
 use std::collections::VecDeque;
 
 pub use expectations::Expectations;
+pub use outside::OutsideRecords;
 pub use report::{AuditReport, Violation};
 
 use crate::error::StoreError;
@@ -18,14 +20,23 @@ use crate::store::{Cursor, Entry, Store, Table};
 use crate::types::{ClaimId, PlayerId};
 use check::Checker;
 
-/// Audits `store`, handing each violation to `found`.
+/// What a ledger is held to besides its own invariants.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Against<'a> {
+    pub(crate) expectations: &'a [&'a Expectations],
+    /// What the outside says it did.
+    pub(crate) outside: Option<&'a OutsideRecords>,
+}
+
+/// Audits `store`, handing each violation to `found`, and the number of rows looked at to `progress`.
 pub(crate) async fn audit(
     store: &dyn Store,
-    expectations: &[&Expectations],
+    against: Against<'_>,
     found: impl FnMut(&Violation),
+    progress: impl FnMut(u64),
 ) -> Result<AuditReport, StoreError> {
     let upto = store.standing().await?.last;
-    let mut checker = Checker::new(expectations, found);
+    let mut checker = Checker::new(against, found, progress);
     walk_players(store, upto, &mut checker).await?;
     for table in [Table::Outbox, Table::Attempts, Table::Payments] {
         let mut walk = Walk::new(store, table);
@@ -33,15 +44,15 @@ pub(crate) async fn audit(
             checker.entry(&entry);
         }
     }
-    Ok(checker.into_report())
+    Ok(checker.finish())
 }
 
 /// Walks claims and ledger rows side by side, both in the order of players, so that each player's sums are compared
 /// without keeping any other's. Sums leave out what was granted after the audit began.
-async fn walk_players<F: FnMut(&Violation)>(
+async fn walk_players<F: FnMut(&Violation), P: FnMut(u64)>(
     store: &dyn Store,
     upto: ClaimId,
-    checker: &mut Checker<'_, F>,
+    checker: &mut Checker<'_, F, P>,
 ) -> Result<(), StoreError> {
     let mut claims = Walk::new(store, Table::Claims);
     let mut ledger = Walk::new(store, Table::Ledger);
@@ -57,11 +68,11 @@ async fn walk_players<F: FnMut(&Violation)>(
 }
 
 /// Checks the rows of one player and adds up their amounts.
-async fn sum_player<F: FnMut(&Violation)>(
+async fn sum_player<F: FnMut(&Violation), P: FnMut(u64)>(
     walk: &mut Walk<'_>,
     player: PlayerId,
     upto: ClaimId,
-    checker: &mut Checker<'_, F>,
+    checker: &mut Checker<'_, F, P>,
 ) -> Result<i128, StoreError> {
     let mut sum = 0_i128;
     while walk.player(checker).await? == Some(player) {
@@ -114,9 +125,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Whose the next row is. Rows that do not read back belong to nobody: they are checked and left behind.
-    async fn player<F: FnMut(&Violation)>(
+    async fn player<F: FnMut(&Violation), P: FnMut(u64)>(
         &mut self,
-        checker: &mut Checker<'_, F>,
+        checker: &mut Checker<'_, F, P>,
     ) -> Result<Option<PlayerId>, StoreError> {
         loop {
             self.fill().await?;

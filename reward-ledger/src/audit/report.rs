@@ -144,6 +144,24 @@ pub enum Violation {
         /// Active attempts of the order.
         active: usize,
     },
+    /// The outside did something more than once, or not at all although it is delivered.
+    #[error("delivery {id} ({key}) is {state}, and the outside did it {times} times")]
+    EffectsDiffer {
+        /// The outbox row.
+        id: ClaimId,
+        /// Its idempotency key.
+        key: String,
+        /// Where it stands.
+        state: &'static str,
+        /// How often the outside did it.
+        times: u32,
+    },
+    /// The outside did things that no outbox row asks for.
+    #[error("the outside did {effects} things that were never granted")]
+    EffectsWithoutClaim {
+        /// How many.
+        effects: u64,
+    },
     /// A player's claims and ledger rows add up to different sums.
     #[error("player {player} was granted {granted} in claims, and holds {held} in the ledger")]
     SumsDiffer {
@@ -193,7 +211,7 @@ pub enum Violation {
 
 impl Violation {
     /// The check that found it: C1 (one grant per player and event), C3 (all answers equal), C4 (claims, ledger and outbox
-    /// match one to one), C7 (sums and reversals), C8 (dead letters are listed), F1 (fences never fall), or `amount`, `payment`,
+    /// match one to one), C5 and C6 (the outside's books), C7 (sums and reversals), C8 (dead letters are listed), F1 (fences never fall), or `amount`, `payment`,
     /// `read`.
     #[must_use]
     pub const fn check(&self) -> &'static str {
@@ -208,6 +226,8 @@ impl Violation {
             | Self::OutboxRowDiffers { .. }
             | Self::OutboxRowWithoutClaim { .. } => "C4",
             Self::SumsDiffer { .. } | Self::ReversalUnpaired { .. } => "C7",
+            Self::EffectsDiffer { .. } => "C5",
+            Self::EffectsWithoutClaim { .. } => "C6",
             Self::OutboxRowUnlisted { .. } => "C8",
             Self::PaidTwice { .. } => "payment",
             Self::UnexpectedAmount { .. } => "amount",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lease_core::{Fence, FenceToken, LeaseName};
 
-use super::{AuditReport, Expectations, Violation, audit};
+use super::{Against, AuditReport, Expectations, Violation, audit};
 use crate::event_id::RewardEventId;
 use crate::store::codec::{decode, encode};
 use crate::store::keys;
@@ -47,7 +47,11 @@ async fn sound_store() -> MemoryStore {
 }
 
 async fn report(store: &MemoryStore, expectations: &Expectations) -> AuditReport {
-    audit(store, &[expectations], |_| {}).await.unwrap()
+    let against = Against {
+        expectations: &[expectations],
+        outside: None,
+    };
+    audit(store, against, |_| {}, |_| {}).await.unwrap()
 }
 
 /// The checks that complain once the rows of a sound ledger are changed so, in order, each once.
@@ -213,7 +217,13 @@ async fn an_audit_lists_a_bounded_number_of_violations_and_counts_all() {
         }
     });
     let mut handed_over = 0;
-    let report = audit(&store, &[], |_| handed_over += 1).await.unwrap();
+    let against = Against {
+        expectations: &[],
+        outside: None,
+    };
+    let report = audit(&store, against, |_| handed_over += 1, |_| {})
+        .await
+        .unwrap();
     assert_eq!((report.violations.len(), report.violations_found), (1_000, 1_500));
     assert_eq!(handed_over, 1_500);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lease_core::{FenceToken, LeaseName};
 
-use crate::audit::{AuditReport, Expectations, Violation, audit};
+use crate::audit::{Against, AuditReport, Expectations, OutsideRecords, Violation, audit};
 use crate::config::{LedgerBuilder, LedgerConfig, UnfencedPolicy};
 use crate::core::{BatchOutcome, ClaimOutcome, ReversalOutcome};
 use crate::error::{ClaimError, ResetError, StoreError};
@@ -269,7 +269,29 @@ impl Ledger {
         expectations: &Expectations,
         found: impl FnMut(&Violation),
     ) -> Result<AuditReport, StoreError> {
-        audit(&*self.store, &[&self.config.expectations, expectations], found).await
+        self.audit_with(expectations, None, found, |_| {}).await
+    }
+
+    /// As [`Ledger::audit_against`], also held against what the outside says it did, and `progress` told the number of
+    /// rows looked at. Take the outside's books after the ledger is quiet: what is under way counts as not done yet.
+    ///
+    /// # Errors
+    /// [`StoreError`]. An audit applies nothing.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn audit_with(
+        &self,
+        expectations: &Expectations,
+        outside: Option<&OutsideRecords>,
+        found: impl FnMut(&Violation),
+        progress: impl FnMut(u64),
+    ) -> Result<AuditReport, StoreError> {
+        let against = Against {
+            expectations: &[&self.config.expectations, expectations],
+            outside,
+        };
+        audit(&*self.store, against, found, progress).await
     }
 
     /// Whether the store answers.

@@ -31,8 +31,8 @@ use lease_core::LeaseName;
 
 pub use self::memory::MemoryStore;
 pub(crate) use self::requests::{
-    AmendRequest, Amendment, ArchivedAttempt, ArchivedClaim, BatchRequest, ClaimRequest, LeaseRequest,
-    LeasedRows, ResetRequest, Restored, ReversalRequest, SettleRequest, Share,
+    AmendRequest, Amendment, ArchivedAnswer, ArchivedAttempt, ArchivedClaim, BatchRequest, ClaimRequest,
+    LeaseRequest, LeasedRows, ResetRequest, Restored, ReversalRequest, SettleRequest, Share, Shown,
 };
 pub use self::requests::{
     Amended, ArchivePage, ArchiveTable, Archived, ClaimRecord, Deliveries, OutboxQuery, Query, Records,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::codec::Record;
+use super::{ArchivedAnswer, ArchivedAttempt, Shown};
 use crate::core::{ClaimOutcome, ConflictSubject};
 use crate::event_id::RewardEventId;
 use crate::types::{
@@ -186,6 +187,49 @@ impl AttemptRow {
             amount: body.amount.get(),
             at_ms: at.get(),
             answer,
+        })
+    }
+
+    /// The row of an answer that was exported.
+    pub(crate) fn of_archived(archived: &ArchivedAttempt) -> Self {
+        let body = &archived.body;
+        Self {
+            resource: body.resource.as_ref().map(|name| name.as_bytes().to_vec()),
+            player: body.player.get(),
+            event: body.event.as_str().to_owned(),
+            item: body.item.as_str().to_owned(),
+            amount: body.amount.get(),
+            at_ms: archived.at.get(),
+            answer: match &archived.answer {
+                ArchivedAnswer::Accepted => AnswerRow::Accepted,
+                ArchivedAnswer::Stale { seen, receipt } => AnswerRow::Stale {
+                    seen: seen.get(),
+                    receipt: match receipt {
+                        Shown::No => ReceiptShown::No,
+                        Shown::Yes => ReceiptShown::Yes,
+                    },
+                },
+                ArchivedAnswer::EventConflict { fields } => AnswerRow::EventConflict {
+                    fields: field_bits(fields),
+                },
+            },
+        }
+    }
+
+    /// The answer as an export writes it.
+    pub(crate) fn archived_answer(&self) -> Result<ArchivedAnswer, InvalidRow> {
+        Ok(match self.answer {
+            AnswerRow::Accepted => ArchivedAnswer::Accepted,
+            AnswerRow::Stale { seen, receipt } => ArchivedAnswer::Stale {
+                seen: FenceToken::new(seen).map_err(|_| InvalidRow::Fence)?,
+                receipt: match receipt {
+                    ReceiptShown::No => Shown::No,
+                    ReceiptShown::Yes => Shown::Yes,
+                },
+            },
+            AnswerRow::EventConflict { fields } => ArchivedAnswer::EventConflict {
+                fields: fields_of(fields),
+            },
         })
     }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use lease_core::{Fence, FenceToken, LeaseName};
 
 use super::Cursor;
-use crate::core::ClaimOutcome;
 use crate::event_id::RewardEventId;
 use crate::types::{
-    AttemptId, Claim, ClaimBody, ClaimId, Delivery, DeliveryProgress, FenceState, Partition, PaymentAttempt,
-    PlayerId, PublisherId, Reason, Receipt, Reversal, Settlement, UnixMillis,
+    AttemptId, Claim, ClaimBody, ClaimField, ClaimId, Delivery, DeliveryProgress, FenceState, Partition,
+    PaymentAttempt, PlayerId, PublisherId, Reason, Receipt, Reversal, Settlement, UnixMillis,
 };
 
 /// A claim with the times that its transaction needs.
@@ -256,8 +255,22 @@ pub struct ArchivedAttempt {
     pub(crate) token: Option<FenceToken>,
     pub(crate) body: ClaimBody,
     pub(crate) at: UnixMillis,
-    /// Accepted ones read `Replayed`.
-    pub(crate) answer: ClaimOutcome,
+    pub(crate) answer: ArchivedAnswer,
+}
+
+/// An answer, without the receipt that it rests on: that is in the claim of the attempt's player and event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ArchivedAnswer {
+    Accepted,
+    Stale { seen: FenceToken, receipt: Shown },
+    EventConflict { fields: Vec<ClaimField> },
+}
+
+/// Whether a refusal showed the event's receipt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    No,
+    Yes,
 }
 
 /// Some rows of an export.

@@ -72,3 +72,9 @@ impl fmt::Display for Note {
         f.write_str(&self.0)
     }
 }
+
+impl From<&str> for Note {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}

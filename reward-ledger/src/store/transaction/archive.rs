@@ -14,7 +14,7 @@ use crate::store::rows::{Row, Rows};
 use crate::store::{
     ArchivePage, ArchiveTable, Archived, ArchivedAttempt, ArchivedClaim, Cursor, Restored, keys,
 };
-use crate::types::{FenceState, PaymentAttempt};
+use crate::types::{ClaimId, FenceState, PaymentAttempt, UnixMillis};
 
 /// The next rows of a table.
 pub(crate) fn archive(
@@ -40,7 +40,7 @@ pub(crate) fn archive(
     for row in &found {
         let archived = match table {
             ArchiveTable::Claims => claim(rows, row)?.map(Archived::Claim),
-            ArchiveTable::Attempts => Some(Archived::Attempt(attempt(rows, row)?)),
+            ArchiveTable::Attempts => Some(Archived::Attempt(attempt(row)?)),
             ArchiveTable::Payments => Some(Archived::Payment(payment(rows, row)?)),
             ArchiveTable::Fences => {
                 let (resource, state) = fence(rows, row)?;
@@ -76,17 +76,16 @@ fn claim(rows: &dyn Rows, (key, value): &Row) -> Result<Option<ArchivedClaim>, S
     }))
 }
 
-fn attempt(rows: &dyn Rows, (key, value): &Row) -> Result<ArchivedAttempt, StorageFailure> {
+fn attempt((key, value): &Row) -> Result<ArchivedAttempt, StorageFailure> {
     let (attempt, token) = keys::read_attempt(key).ok_or_else(|| bad_key(key))?;
     let row: AttemptRow = decode(key, value)?;
     let bad = |source| corrupt(AttemptRow::NAME, key, source);
     let body = row.body().map_err(bad)?;
-    let applied = read_receipt(rows, body.player, &body.event)?;
     Ok(ArchivedAttempt {
         attempt,
         token,
-        at: crate::types::UnixMillis::new(row.at_ms),
-        answer: row.outcome(token, applied.as_ref()).map_err(bad)?,
+        at: UnixMillis::new(row.at_ms),
+        answer: row.archived_answer().map_err(bad)?,
         body,
     })
 }
@@ -167,15 +166,12 @@ impl Transaction<'_> {
         }
     }
 
-    fn is_taken(&self, id: crate::types::ClaimId) -> Result<bool, StorageFailure> {
+    fn is_taken(&self, id: ClaimId) -> Result<bool, StorageFailure> {
         Ok(self.rows.get(&keys::outbox(id))?.is_some())
     }
 
     fn restore_attempt(&mut self, attempt: &ArchivedAttempt) -> Result<Problem, StorageFailure> {
-        let row = AttemptRow::of(&attempt.body, &attempt.answer, attempt.at);
-        let Some(row) = row else {
-            return Ok(Err("such an answer is never stored".to_owned()));
-        };
+        let row = AttemptRow::of_archived(attempt);
         let key = keys::attempt(&attempt.attempt, attempt.token);
         if let Some(there) = read::<AttemptRow>(&self.rows, &key)? {
             return Ok(if there == row {
@@ -185,14 +181,11 @@ impl Transaction<'_> {
             });
         }
         let applied = read_receipt(&self.rows, attempt.body.player, &attempt.body.event)?;
-        match row.outcome(attempt.token, applied.as_ref()) {
-            Ok(answer) if answer == attempt.answer => {}
-            Ok(_) | Err(_) => {
-                return Ok(Err(format!(
-                    "attempt {} rests on a claim that is not there",
-                    attempt.attempt
-                )));
-            }
+        if row.outcome(attempt.token, applied.as_ref()).is_err() {
+            return Ok(Err(format!(
+                "attempt {} rests on a claim that is not there",
+                attempt.attempt
+            )));
         }
         self.put_attempt(&attempt.attempt, attempt.token, &row)?;
         Ok(Ok(()))

@@ -1,0 +1,134 @@
+//! The command line `reward-ledger`: arguments, one call of the ledger, words for people or JSON for programs.
+//!
+//! Exit codes: 0 done (also a replay), 1 it could not be done, 2 bad arguments, 3 refused by the ledger (stale, conflict, not
+//! found), 4 an audit found violations.
+
+mod archive;
+mod audit;
+mod claims;
+mod fences;
+mod opening;
+mod outbox;
+mod output;
+mod serve;
+
+use std::error::Error;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use self::opening::StoreAddress;
+use self::output::{Format, say_error};
+use crate::ledger::Ledger;
+
+/// A ledger of rewards that refuses stale fencing tokens.
+#[derive(Debug, Parser)]
+#[command(name = "reward-ledger", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Where the ledger is, and how answers are written.
+#[derive(Debug, Args)]
+struct Common {
+    /// Where the ledger is kept: sled:DIR, or memory: to try things out
+    #[arg(long, env = "REWARD_LEDGER_STORE", value_name = "STORE")]
+    store: StoreAddress,
+    /// Write JSON for programs instead of words for people
+    #[arg(long)]
+    json: bool,
+}
+
+impl Common {
+    const fn format(&self) -> Format {
+        if self.json { Format::Json } else { Format::Words }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the ledger over HTTP until SIGINT or SIGTERM
+    Serve(serve::ServeArgs),
+    /// Grant a reward once, or say why not
+    Claim(claims::ClaimArgs),
+    /// Show a player's claim with its delivery and reversal
+    Get(claims::GetArgs),
+    /// Check the whole ledger against its invariants
+    Audit(audit::AuditArgs),
+    /// List, retry and discard what could not be delivered
+    #[command(subcommand)]
+    Outbox(outbox::OutboxCommand),
+    /// Write the whole ledger as lines of JSON
+    Export(archive::ExportArgs),
+    /// Put the lines of an export into a ledger, of whatever store
+    Import(archive::ImportArgs),
+    /// Show and reset fences
+    #[command(subcommand)]
+    Fence(fences::FenceCommand),
+}
+
+/// How a command ended that could be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Done,
+    Refused,
+    Violated,
+}
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::try_from_env("REWARD_LEDGER_LOG")
+        .unwrap_or_else(|_| EnvFilter::new("warn,reward_ledger=info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(carry_out(cli.command)),
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Ok(Ended::Done) => ExitCode::SUCCESS,
+        Ok(Ended::Refused) => ExitCode::from(3),
+        Ok(Ended::Violated) => ExitCode::from(4),
+        Err(error) => {
+            say_error(&*error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn carry_out(command: Command) -> Result<Ended, Failure> {
+    match command {
+        Command::Serve(args) => serve::serve(args).await,
+        Command::Claim(args) => claims::claim(args).await,
+        Command::Get(args) => claims::get(args).await,
+        Command::Audit(args) => audit::audit(args).await,
+        Command::Outbox(command) => outbox::outbox(command).await,
+        Command::Export(args) => archive::export(args).await,
+        Command::Import(args) => archive::import(args).await,
+        Command::Fence(command) => fences::fence(command).await,
+    }
+}
+
+/// Opens the ledger, does the work, closes it.
+async fn with_ledger(
+    common: &Common,
+    work: impl AsyncFnOnce(&Ledger) -> Result<Ended, Failure>,
+) -> Result<Ended, Failure> {
+    let ledger = common.store.open().await?.open();
+    let ended = work(&ledger).await;
+    let closed = ledger.close().await;
+    let ended = ended?;
+    closed?;
+    Ok(ended)
+}

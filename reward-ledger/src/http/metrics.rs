@@ -1,0 +1,119 @@
+//! Health and figures, in Prometheus's text format.
+//!
+//! | name | kind | what |
+//! |---|---|---|
+//! | `reward_ledger_claims_total{outcome}` | counter | claims answered, by outcome |
+//! | `reward_ledger_http_responses_total{class}` | counter | answers, by the first digit of their status |
+//! | `reward_ledger_last_number` | gauge | number of the last claim or reversal |
+//! | `reward_ledger_outbox_open` | gauge | rows that publishers still have work with |
+//! | `reward_ledger_outbox_dead` | gauge | rows that a person should look at |
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::{Request, State as Shared};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Semaphore;
+
+use super::State;
+use super::problem::Problem;
+use crate::core::ClaimOutcome;
+use crate::store::Health;
+
+const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[derive(Debug)]
+pub(super) struct Metrics {
+    /// One permit for each request that may be worked on.
+    pub(super) room: Semaphore,
+    applied: AtomicU64,
+    replayed: AtomicU64,
+    stale: AtomicU64,
+    conflict: AtomicU64,
+    /// By the first digit of the status.
+    responses: [AtomicU64; 6],
+}
+
+impl Metrics {
+    pub(super) fn new(requests_max: usize) -> Self {
+        Self {
+            room: Semaphore::new(requests_max),
+            applied: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
+            stale: AtomicU64::new(0),
+            conflict: AtomicU64::new(0),
+            responses: Default::default(),
+        }
+    }
+
+    pub(super) fn note(&self, outcome: &ClaimOutcome) {
+        let counter = match outcome {
+            ClaimOutcome::Applied(_) => &self.applied,
+            ClaimOutcome::Replayed(_) => &self.replayed,
+            ClaimOutcome::Stale { .. } => &self.stale,
+            ClaimOutcome::Conflict { .. } => &self.conflict,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) async fn count(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let class = usize::from(response.status().as_u16() / 100);
+    if let Some(counter) = state.metrics.responses.get(class) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+    response
+}
+
+/// 200 while the store answers.
+pub(super) async fn healthz(Shared(state): Shared<State>) -> Response {
+    let (status, text) = match state.ledger.health() {
+        Health::Serving => (StatusCode::OK, "ok\n".to_owned()),
+        Health::Stalled => (StatusCode::SERVICE_UNAVAILABLE, "the store is stuck\n".to_owned()),
+        Health::Closed => (StatusCode::SERVICE_UNAVAILABLE, "closed\n".to_owned()),
+        Health::Stopped(failure) => (StatusCode::SERVICE_UNAVAILABLE, format!("{failure}\n")),
+    };
+    (status, text).into_response()
+}
+
+pub(super) async fn metrics(Shared(state): Shared<State>) -> Result<Response, Problem> {
+    let standing = state.ledger.standing().await?;
+    let metrics = &state.metrics;
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let mut text = String::from("# TYPE reward_ledger_claims_total counter\n");
+    for (outcome, counter) in [
+        ("applied", &metrics.applied),
+        ("replayed", &metrics.replayed),
+        ("stale", &metrics.stale),
+        ("conflict", &metrics.conflict),
+    ] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "reward_ledger_claims_total{{outcome=\"{outcome}\"}} {}",
+            read(counter)
+        );
+    }
+    text.push_str("# TYPE reward_ledger_http_responses_total counter\n");
+    for (class, counter) in metrics.responses.iter().enumerate().skip(2) {
+        let _ = writeln!(
+            text,
+            "reward_ledger_http_responses_total{{class=\"{class}xx\"}} {}",
+            read(counter)
+        );
+    }
+    for (name, value) in [
+        ("last_number", standing.last.get()),
+        ("outbox_open", standing.outbox_open),
+        ("outbox_dead", standing.outbox_dead),
+    ] {
+        let _ = writeln!(
+            text,
+            "# TYPE reward_ledger_{name} gauge\nreward_ledger_{name} {value}"
+        );
+    }
+    Ok(([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], text).into_response())
+}

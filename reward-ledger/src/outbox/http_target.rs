@@ -1,0 +1,218 @@
+//! An outside server over HTTP.
+//!
+//! | request | answer | means |
+//! |---|---|---|
+//! | `POST url` with the delivery as JSON, `Idempotency-Key`, `Fence-Token` | 2xx | done |
+//! | | 429, or no connection | not done now |
+//! | | any other 4xx but 408, 409, 425 | never done |
+//! | | anything else, or no answer | unknown |
+//! | `GET url/KEY` | 200 | done |
+//! | | 404 | not done |
+//! | | anything else, or no answer | unknown |
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, Client, Response, StatusCode, Url, redirect};
+use serde_json::json;
+
+use super::decide::{Answer, Status};
+use super::target::{Target, TargetFuture};
+use crate::error::InvalidConfig;
+use crate::types::{Authority, Delivery, Note};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const FENCE_TOKEN: HeaderName = HeaderName::from_static("fence-token");
+/// Bytes of an answer that are read at the most: the connection is used again if that was all, and thrown away if not.
+const ANSWER_BYTES_MAX: usize = 16 * 1_024;
+/// A connection that cannot be made in this time was surely not used.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Idle connections that are kept: as many as there are usually requests side by side.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// An outside server over HTTP or HTTPS.
+#[derive(Debug)]
+pub struct HttpTarget {
+    client: Client,
+    url: Url,
+}
+
+/// Builds an [`HttpTarget`].
+#[derive(Debug)]
+#[must_use = "a builder makes nothing until `build`"]
+pub struct HttpTargetBuilder {
+    url: String,
+    bearer: Option<String>,
+    root: Option<Vec<u8>>,
+}
+
+impl HttpTargetBuilder {
+    /// Shows this token as `Authorization: Bearer`.
+    pub fn bearer_token(mut self, token: impl Into<String>) -> Self {
+        self.bearer = Some(token.into());
+        self
+    }
+
+    /// Trusts this certificate authority (PEM) besides those of the system.
+    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.root = Some(pem.into());
+        self
+    }
+
+    /// The target.
+    ///
+    /// # Errors
+    /// [`InvalidConfig::Target`] where the URL, the token or the certificate is not valid.
+    pub fn build(self) -> Result<HttpTarget, InvalidConfig> {
+        let says = |problem: String| InvalidConfig::Target { problem };
+        let url = Url::parse(&self.url).map_err(|error| says(format!("{}: {error}", self.url)))?;
+        if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
+            return Err(says(format!("{url}: an http or https URL is needed")));
+        }
+        // Another part of the process may have chosen one already; then that one is used.
+        let _chosen = rustls::crypto::ring::default_provider().install_default();
+        let mut headers = HeaderMap::new();
+        if let Some(token) = &self.bearer {
+            let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+                .map_err(|_| says("the bearer token holds characters that no header may".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(reqwest::header::AUTHORIZATION, value);
+        }
+        let mut client = Client::builder()
+            .default_headers(headers)
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX);
+        if let Some(pem) = &self.root {
+            let root = Certificate::from_pem(pem).map_err(|error| says(error.to_string()))?;
+            client = client.tls_certs_merge([root]);
+        }
+        let client = client.build().map_err(|error| says(error.to_string()))?;
+        Ok(HttpTarget { client, url })
+    }
+}
+
+impl HttpTarget {
+    /// The server at `url`, which deliveries are posted to.
+    pub fn builder(url: impl Into<String>) -> HttpTargetBuilder {
+        HttpTargetBuilder {
+            url: url.into(),
+            bearer: None,
+            root: None,
+        }
+    }
+
+    async fn post(&self, delivery: &Delivery) -> Answer {
+        let key = delivery.idempotency_key();
+        let Ok(key) = HeaderValue::try_from(key.as_bytes()) else {
+            return Answer::Refused("its key is no header value".into());
+        };
+        let mut request = self
+            .client
+            .post(self.url.clone())
+            .header(IDEMPOTENCY_KEY, key)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(body(delivery));
+        if let Some(token) = delivery.receipt.token() {
+            request = request.header(FENCE_TOKEN, token.get());
+        }
+        match request.send().await {
+            Ok(response) => answer_of(response).await,
+            Err(error) if error.is_connect() || error.is_builder() => Answer::Busy(note(&error)),
+            Err(error) => Answer::Unknown(note(&error)),
+        }
+    }
+
+    async fn get(&self, delivery: &Delivery) -> Status {
+        let mut url = self.url.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().push(&delivery.idempotency_key());
+        }
+        let response = match self.client.get(url).send().await {
+            Ok(response) => response,
+            Err(error) => return Status::Unknown(note(&error)),
+        };
+        let status = response.status();
+        let text = read(response).await;
+        match status {
+            StatusCode::OK => Status::Done,
+            StatusCode::NOT_FOUND => Status::NotDone,
+            _ => Status::Unknown(Note::new(format!("status {status}: {text}"))),
+        }
+    }
+}
+
+impl Target for HttpTarget {
+    fn deliver<'a>(&'a self, delivery: &'a Delivery) -> TargetFuture<'a, Answer> {
+        Box::pin(self.post(delivery))
+    }
+
+    fn status<'a>(&'a self, delivery: &'a Delivery) -> TargetFuture<'a, Status> {
+        Box::pin(self.get(delivery))
+    }
+}
+
+/// The delivery as JSON; numbers of 64 bits as text.
+fn body(delivery: &Delivery) -> String {
+    let receipt = &delivery.receipt;
+    let kind = if delivery.reversal.is_some() {
+        "reverse"
+    } else {
+        "grant"
+    };
+    let resource = match receipt.authority() {
+        Authority::Fenced(fence) => Some(String::from_utf8_lossy(fence.resource.as_bytes()).into_owned()),
+        Authority::Unfenced => None,
+    };
+    json!({
+        "kind": kind,
+        "delivery_id": delivery.id.to_string(),
+        "claim_id": receipt.claim_id().to_string(),
+        "player_id": receipt.player().to_string(),
+        "reward_event_id": receipt.event().as_str(),
+        "item": receipt.item().as_str(),
+        "amount": receipt.amount().to_string(),
+        "resource": resource,
+        "fence_token": receipt.token().map(|token| token.get().to_string()),
+        "reason": delivery.reversal.as_ref().map(|reversal| reversal.reason.as_str().to_owned()),
+    })
+    .to_string()
+}
+
+async fn answer_of(response: Response) -> Answer {
+    let status = response.status();
+    let text = read(response).await;
+    let note = || Note::new(format!("status {status}: {text}"));
+    match status {
+        status if status.is_success() => Answer::Done,
+        StatusCode::TOO_MANY_REQUESTS => Answer::Busy(note()),
+        // The same key is under way, or the request was not read whole: an earlier copy may be at work.
+        StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_EARLY => Answer::Unknown(note()),
+        status if status.is_client_error() => Answer::Refused(note()),
+        _ => Answer::Unknown(note()),
+    }
+}
+
+/// The start of an answer, in words. Reading it to its end lets the connection be used again.
+async fn read(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    while bytes.len() < ANSWER_BYTES_MAX {
+        match response.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// An error with its causes: reqwest says the most in the last one.
+fn note(error: &dyn std::error::Error) -> Note {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    Note::new(text)
+}
