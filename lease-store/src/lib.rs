@@ -59,6 +59,9 @@ mod role;
 pub mod runtime;
 mod server;
 mod service;
+#[cfg(any(test, feature = "test-util"))]
+#[doc(hidden)]
+pub mod simulation;
 mod start;
 mod store;
 mod timers;

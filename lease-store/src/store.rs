@@ -261,6 +261,11 @@ impl<R: Rt> Store<R> {
         self.parts.node.failure()
     }
 
+    #[cfg(any(test, feature = "test-util"))]
+    pub(crate) fn parts(&self) -> &Parts<R> {
+        &self.parts
+    }
+
     pub(crate) fn proposer(&self) -> &ProposerHandle<R::Instant> {
         &self.parts.proposer
     }

@@ -23,7 +23,7 @@ const RAFT_RUNTIME: Confined = Confined {
         "lease-store/src/runtime.rs",
         "lease-store/src/role.rs",
         "lease-store/src/clock.rs",
-        "lease-store/src/testing/",
+        "lease-store/src/simulation/",
     ],
 };
 

@@ -38,7 +38,7 @@ const IMPURE: [&[&str]; 18] = [
 const THE_SEAM: [&str; 3] = [
     "lease-store/src/runtime.rs",
     "lease-store/src/main.rs",
-    "lease-store/src/testing/",
+    "lease-store/src/simulation/",
 ];
 
 /// What tokio gives only to the seam.

@@ -1,13 +1,12 @@
 //! A network within one process, for tests and for the simulation: links that are cut one way or both, delay, loss.
 //!
 //! Everything by chance comes from the seam's generator and every wait from its clock, so that under the simulated
-//! runtime the same seed gives the same run. Calls overtake each other where delays differ, as those of different
-//! connections do.
+//! runtime the same seed gives the same run. What travels one way on one lane keeps its order, as on a connection;
+//! lanes overtake each other. What was sent arrives although its sender stops meanwhile.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::{Future, pending};
-use std::marker::PhantomData;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +15,10 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::transport::{Kind, Lane, NotSent, PeerError, PeerHandler, PeerTransport, Refusal};
-use crate::runtime::Rt;
+use crate::runtime::{Instant, Rt};
+
+/// The process that messages travel in under a simulation: the wires belong to no node. Node ids start at 1.
+pub const WIRES: u64 = 0;
 
 /// How messages travel one way between two nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,22 +68,31 @@ impl<H: PeerHandler> AnyHandler for H {
 }
 
 /// The network. Clones share it.
-pub struct MemoryNet<R> {
-    shared: Arc<Mutex<Shared>>,
-    runtime: PhantomData<fn() -> R>,
+pub struct MemoryNet<R: Rt> {
+    shared: Arc<Mutex<Shared<R::Instant>>>,
 }
 
-#[derive(Default)]
-struct Shared {
+struct Shared<I> {
     nodes: BTreeMap<u64, Arc<dyn AnyHandler>>,
     links: BTreeMap<(u64, u64), Link>,
     every_link: Link,
+    /// When the last message of a way arrives: the next one does not overtake it.
+    ways: BTreeMap<Way, I>,
     carried: u64,
     lost: u64,
 }
 
+/// One direction of one connection: the sender, the receiver, the lane, and whether calls or answers travel.
+type Way = (u64, u64, Lane, Leg);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Leg {
+    Call,
+    Answer,
+}
+
 /// One node's way into the network.
-pub struct MemoryTransport<R> {
+pub struct MemoryTransport<R: Rt> {
     net: MemoryNet<R>,
     node: u64,
 }
@@ -90,9 +101,16 @@ impl<R: Rt> MemoryNet<R> {
     /// A network without nodes, all of whose links are open.
     #[must_use]
     pub fn new() -> Self {
+        let shared = Shared {
+            nodes: BTreeMap::new(),
+            links: BTreeMap::new(),
+            every_link: Link::default(),
+            ways: BTreeMap::new(),
+            carried: 0,
+            lost: 0,
+        };
         Self {
-            shared: Arc::default(),
-            runtime: PhantomData,
+            shared: Arc::new(Mutex::new(shared)),
         }
     }
 
@@ -108,9 +126,12 @@ impl<R: Rt> MemoryNet<R> {
         self.lock().nodes.insert(node, handler);
     }
 
-    /// Takes `node` away: calls to it are refused, as by a machine whose process is gone.
+    /// Takes `node` away: calls to it are refused, as by a machine whose process is gone. Its connections are gone too.
     pub fn detach(&self, node: u64) {
-        let gone = self.lock().nodes.remove(&node);
+        let mut shared = self.lock();
+        let gone = shared.nodes.remove(&node);
+        shared.ways.retain(|(from, to, ..), _| *from != node && *to != node);
+        drop(shared);
         drop(gone);
     }
 
@@ -159,28 +180,30 @@ impl<R: Rt> MemoryNet<R> {
         (shared.carried, shared.lost)
     }
 
-    /// Takes one message over; never returns for one that is lost.
-    async fn pass(&self, from: u64, to: u64) {
-        let delay = self.lock().departs::<R>(from, to);
-        let Some(delay) = delay else {
-            return pending().await;
-        };
-        if !delay.is_zero() {
-            R::sleep(delay).await;
+    /// Takes one message over; `None` if it is lost.
+    async fn pass(&self, way: Way) -> Option<()> {
+        let arrives_at = self.lock().departs::<R>(way)?;
+        if arrives_at > R::now() {
+            R::sleep_until(arrives_at).await;
         }
-        let arrives = self.lock().arrives(from, to);
-        if !arrives {
-            pending().await
-        }
+        let (from, to, ..) = way;
+        self.lock().arrives(from, to).then_some(())
     }
 
-    async fn carry(&self, from: u64, to: u64, kind: Kind, body: Bytes) -> Result<Bytes, PeerError> {
-        self.pass(from, to).await;
+    /// Takes a call there and its answer back; `None` if one of them is lost.
+    async fn carry(
+        self,
+        from: u64,
+        to: u64,
+        lane: Lane,
+        (kind, body): (Kind, Bytes),
+    ) -> Option<Result<Bytes, PeerError>> {
+        self.pass((from, to, lane, Leg::Call)).await?;
         let handler = self.lock().nodes.get(&to).cloned();
         let Some(handler) = handler else {
-            self.pass(to, from).await;
+            self.pass((to, from, lane, Leg::Answer)).await?;
             let reason = "connection refused".to_owned();
-            return Err(PeerError::not_sent(to, NotSent::Unreachable { reason }));
+            return Some(Err(PeerError::not_sent(to, NotSent::Unreachable { reason })));
         };
         let (tell, told) = oneshot::channel();
         // On the called node: it goes on when the caller has given up, and ends when that node crashes.
@@ -189,27 +212,28 @@ impl<R: Rt> MemoryNet<R> {
             let _ = tell.send(handler.handle(from, kind, body).await);
         }));
         let answer = told.await;
-        self.pass(to, from).await;
-        match answer {
+        self.pass((to, from, lane, Leg::Answer)).await?;
+        Some(match answer {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(refusal)) => Err(PeerError::Refused { to, refusal }),
             Err(_) => Err(PeerError::Broken { to }),
-        }
+        })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, Shared<R::Instant>> {
         // No code under this lock can panic half-way through a change.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shared {
+impl<I: Instant> Shared<I> {
     fn link(&self, from: u64, to: u64) -> Link {
         self.links.get(&(from, to)).copied().unwrap_or(self.every_link)
     }
 
-    /// How long a message takes; `None` if it is lost.
-    fn departs<R: Rt>(&mut self, from: u64, to: u64) -> Option<Duration> {
+    /// When a message arrives; `None` if it is lost.
+    fn departs<R: Rt<Instant = I>>(&mut self, way: Way) -> Option<I> {
+        let (from, to, ..) = way;
         let link = self.link(from, to);
         let lost = link.lost_per_mille > 0 && R::random_u64() % 1_000 < u64::from(link.lost_per_mille);
         if lost || link.passage == Passage::Cut {
@@ -222,7 +246,11 @@ impl Shared {
             0 => 0,
             span_us => R::random_u64() % span_us.saturating_add(1),
         };
-        Some(link.delay_min.saturating_add(Duration::from_micros(extra_us)))
+        let delay = link.delay_min.saturating_add(Duration::from_micros(extra_us));
+        let arrives_at = R::now() + delay;
+        let after = self.ways.entry(way).or_insert(arrives_at);
+        *after = arrives_at.max(*after);
+        Some(*after)
     }
 
     fn arrives(&mut self, from: u64, to: u64) -> bool {
@@ -249,9 +277,20 @@ impl<R: Rt> PeerTransport for MemoryTransport<R> {
         if bytes > max {
             return Err(PeerError::not_sent(to, NotSent::TooLong { bytes, max }));
         }
-        let carried = self.net.carry(self.node, to, kind, body);
-        match R::timeout(within, carried).await {
-            Ok(answer) => answer,
+        let carried = self.net.clone().carry(self.node, to, lane, (kind, body));
+        let (tell, told) = oneshot::channel();
+        drop(R::spawn_on(WIRES, async move {
+            let mut tell = tell;
+            match carried.await {
+                // A caller that has given up needs no answer.
+                Some(answer) => drop(tell.send(answer)),
+                // Nobody tells the caller of the loss.
+                None => tell.closed().await,
+            }
+        }));
+        match R::timeout(within, told).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(PeerError::Broken { to }),
             Err(_) => Err(PeerError::NoAnswer { to, within }),
         }
     }
@@ -263,16 +302,14 @@ impl<R: Rt> Default for MemoryNet<R> {
     }
 }
 
-impl<R> Clone for MemoryNet<R> {
+impl<R: Rt> Clone for MemoryNet<R> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            runtime: PhantomData,
-        }
+        let shared = Arc::clone(&self.shared);
+        Self { shared }
     }
 }
 
-impl<R> Clone for MemoryTransport<R> {
+impl<R: Rt> Clone for MemoryTransport<R> {
     fn clone(&self) -> Self {
         Self {
             net: self.net.clone(),
@@ -281,13 +318,13 @@ impl<R> Clone for MemoryTransport<R> {
     }
 }
 
-impl<R> fmt::Debug for MemoryNet<R> {
+impl<R: Rt> fmt::Debug for MemoryNet<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryNet").finish_non_exhaustive()
     }
 }
 
-impl<R> fmt::Debug for MemoryTransport<R> {
+impl<R: Rt> fmt::Debug for MemoryTransport<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryTransport")
             .field("node", &self.node)

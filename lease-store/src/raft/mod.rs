@@ -18,6 +18,8 @@ mod peer_rpc;
 pub mod peer_service;
 mod peer_snapshots;
 mod records;
+#[cfg(any(test, feature = "test-util"))]
+pub mod simulated;
 mod snapshot;
 mod state_machine;
 #[cfg(test)]

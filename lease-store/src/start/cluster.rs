@@ -13,11 +13,11 @@ use crate::config::{ClusterConfig, StorageConfig, StoreConfig};
 use crate::formation::{Decision, OwnStanding, Stage, Standing, await_agreement, settle};
 use crate::forward::{OverPeers, RequestHandler};
 use crate::keeper::PeerServing;
-use crate::peers::{PeerIdentity, TcpPeers, TcpServer};
+use crate::peers::{PeerIdentity, PeerTransport, TcpPeers, TcpServer};
 use crate::raft::data_dir::DataDir;
 use crate::raft::node::{Formation, NodeConfig, RaftNode, Storage};
 use crate::raft::types::Member;
-use crate::runtime::{AsyncRuntime as _, Rt as _, Tasks, Tokio};
+use crate::runtime::{Rt, Tasks, Tokio};
 use crate::store::{LeaseStore, Store};
 use crate::token_floor::TokenFloor;
 
@@ -31,29 +31,21 @@ pub(super) async fn start(config: StoreConfig, cluster: ClusterConfig) -> Result
         return Err(StartError::ForgetfulMember);
     };
     let data_dir = open_directory::<Tokio>(directory, config.node).await?;
-    let stage = stage(&data_dir)?;
-    let identity = match stage {
-        Stage::Member { cluster } => PeerIdentity::in_cluster(config.node, cluster),
-        Stage::Adopted { .. } | Stage::Empty { .. } => PeerIdentity::new(config.node),
-    };
+    let introduction = Introduction::new(&cluster, &data_dir)?;
+    let identity = introduction.identity.clone();
     let others = cluster.members.iter().filter(|(node, _)| **node != config.node);
     let peers = TcpPeers::new(
         identity.clone(),
         others.map(|(node, at)| (*node, at.clone())).collect(),
     );
-    let standing = OwnStanding::new(Standing {
-        list: cluster.members.clone(),
-        stage,
-    });
-    let handler = Arc::new(NodeHandler::<Tokio>::new(standing.clone(), data_dir.clone()));
-    let serving = serve(&cluster, identity.clone(), peers.clone(), Arc::clone(&handler)).await?;
+    let handler = Arc::clone(&introduction.handler);
+    let serving = serve(&cluster, identity, peers.clone(), handler).await?;
     let here = Here {
         config,
+        raft: RaftSize::default(),
         data_dir,
-        identity,
+        introduction,
         peers,
-        standing,
-        handler,
     };
     match here.join_cluster(&cluster).await {
         Ok(joined) => joined.complete(serving).await,
@@ -64,32 +56,65 @@ pub(super) async fn start(config: StoreConfig, cluster: ClusterConfig) -> Result
     }
 }
 
-/// What is there before Raft runs.
-struct Here {
-    config: StoreConfig,
-    data_dir: DataDir,
-    identity: PeerIdentity,
-    peers: TcpPeers,
+/// How this node appears to the others before Raft runs.
+pub(super) struct Introduction<R: Rt> {
+    pub(super) identity: PeerIdentity,
     standing: OwnStanding,
-    handler: Arc<NodeHandler<Tokio>>,
+    pub(super) handler: Arc<NodeHandler<R>>,
+}
+
+/// What is there before Raft runs.
+pub(super) struct Here<R: Rt, T> {
+    pub(super) config: StoreConfig,
+    pub(super) raft: RaftSize,
+    pub(super) data_dir: DataDir,
+    pub(super) introduction: Introduction<R>,
+    pub(super) peers: T,
+}
+
+/// How much Raft keeps; the usual where nothing is said.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RaftSize {
+    pub(super) entries_kept: Option<u64>,
+    pub(super) snapshot_after_bytes: Option<u64>,
 }
 
 /// A node whose Raft runs.
-struct Joined {
-    here: Here,
-    node: crate::replica::Node<Tokio>,
+pub(super) struct Joined<R: Rt, T> {
+    here: Here<R, T>,
+    node: crate::replica::Node<R>,
     schedule: watch::Receiver<crate::replica::Schedule>,
     shared: Shared,
     incarnation: u64,
 }
 
-impl Here {
+impl<R: Rt> Introduction<R> {
+    pub(super) fn new(cluster: &ClusterConfig, data_dir: &DataDir) -> Result<Self, StartError> {
+        let stage = stage(data_dir)?;
+        let identity = match stage {
+            Stage::Member { cluster } => PeerIdentity::in_cluster(data_dir.node(), cluster),
+            Stage::Adopted { .. } | Stage::Empty { .. } => PeerIdentity::new(data_dir.node()),
+        };
+        let standing = OwnStanding::new(Standing {
+            list: cluster.members.clone(),
+            stage,
+        });
+        let handler = Arc::new(NodeHandler::new(standing.clone(), data_dir.clone()));
+        Ok(Self {
+            identity,
+            standing,
+            handler,
+        })
+    }
+}
+
+impl<R: Rt, T: PeerTransport> Here<R, T> {
     /// Agrees on the cluster, and starts Raft in it.
-    async fn join_cluster(self, cluster: &ClusterConfig) -> Result<Joined, StartError> {
+    pub(super) async fn join_cluster(self, cluster: &ClusterConfig) -> Result<Joined<R, T>, StartError> {
         let formation = self.agree(cluster).await?;
         let incarnation = self.data_dir.incarnation();
         let (shared, applier, schedule) = Shared::new(self.config.node, incarnation);
-        let config = NodeConfig::member(
+        let usual = NodeConfig::member(
             self.config.node,
             Storage::Directory(self.data_dir.clone()),
             formation,
@@ -98,8 +123,17 @@ impl Here {
             self.config.snapshots.after_bytes,
             self.config.snapshots.entries_kept,
         );
+        let RaftSize {
+            entries_kept,
+            snapshot_after_bytes,
+        } = self.raft;
+        let config = NodeConfig {
+            entries_kept: entries_kept.unwrap_or(usual.entries_kept),
+            snapshot_after_bytes: snapshot_after_bytes.unwrap_or(usual.snapshot_after_bytes),
+            ..usual
+        };
         let node = RaftNode::start_with_peers(config, applier, self.peers.clone()).await?;
-        self.handler.raft().serve(&node);
+        self.introduction.handler.raft().serve(&node);
         Ok(Joined {
             here: self,
             node,
@@ -111,28 +145,31 @@ impl Here {
 
     async fn agree(&self, cluster: &ClusterConfig) -> Result<Formation, StartError> {
         let own = self.config.node;
-        let decision = settle::<Tokio, _>(own, &self.standing, &self.peers).await?;
+        let Introduction {
+            identity, standing, ..
+        } = &self.introduction;
+        let decision = settle::<R, _>(own, standing, &self.peers).await?;
         let (id, forms) = match decision {
             Decision::Form { cluster } => (cluster, true),
             Decision::GoOn { cluster } => (cluster, false),
             Decision::Wait => return Err(StartError::Interrupted),
         };
-        self.identity.join(id).map_err(StartError::OtherCluster)?;
+        identity.join(id).map_err(StartError::OtherCluster)?;
         if !forms {
             return Ok(Formation::Wait);
         }
         let data_dir = self.data_dir.clone();
-        let agreed = Tokio::run_blocking(move || data_dir.agree(id)).await;
+        let agreed = R::run_blocking(move || data_dir.agree(id)).await;
         agreed.map_err(|source| StartError::Open {
             directory: self.data_dir.path().to_owned(),
             source,
         })??;
-        self.standing.advance(Stage::Adopted { cluster: id });
+        standing.advance(Stage::Adopted { cluster: id });
         if cluster.members.keys().next() != Some(&own) {
             return Ok(Formation::Wait);
         }
         // Nobody must still look for an empty cluster when this one has begun.
-        await_agreement::<Tokio, _>(own, &self.standing, &self.peers).await?;
+        await_agreement::<R, _>(own, standing, &self.peers).await?;
         tracing::info!(cluster = format!("{id:016x}"), "forming the cluster");
         let members = cluster.members.iter();
         let members: BTreeMap<u64, Member> = members
@@ -149,9 +186,9 @@ impl Here {
     }
 }
 
-impl Joined {
+impl<R: Rt, T: PeerTransport> Joined<R, T> {
     /// Puts the store together, and waits until it serves.
-    async fn complete(self, serving: PeerServing<Tokio>) -> Result<LeaseStore, StartError> {
+    pub(super) async fn complete(self, serving: PeerServing<R>) -> Result<Store<R>, StartError> {
         let Self {
             here,
             node,
@@ -177,7 +214,7 @@ impl Joined {
         }
         .complete();
         let requests = RequestHandler::new(node, store.role(), store.proposer().clone());
-        here.handler.serve_requests(requests);
+        here.introduction.handler.serve_requests(requests);
         match store.wait_until_serving().await {
             Ok(()) => Ok(store),
             Err(error) => {
@@ -189,7 +226,7 @@ impl Joined {
     }
 }
 
-impl Store<Tokio> {
+impl<R: Rt> Store<R> {
     /// Waits until this node leads, or knows who does and is known to it.
     async fn wait_until_serving(&self) -> Result<(), StartError> {
         let mut role = self.role();
@@ -200,7 +237,7 @@ impl Store<Tokio> {
                     return serves.map(|_| ()).map_err(|_| StartError::Interrupted);
                 }
                 failure = self.failed() => return Err(StartError::Failed(Arc::new(failure))),
-                () = Tokio::sleep(SAY_EVERY) => tracing::info!("waiting for a leader: a majority of the nodes is needed"),
+                () = R::sleep(SAY_EVERY) => tracing::info!("waiting for a leader: a majority of the nodes is needed"),
             }
         }
     }

@@ -3,6 +3,8 @@
 mod assemble;
 mod cluster;
 mod peer_handler;
+#[cfg(any(test, feature = "test-util"))]
+mod simulated;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -12,6 +12,8 @@
 //! Every change is a new file, synced, renamed over the old one, and the folder synced. What this leaves to others:
 //! the contents of `log` and `snapshots`.
 
+#[cfg(any(test, feature = "test-util"))]
+mod simulated;
 #[cfg(test)]
 mod tests;
 
@@ -123,7 +125,15 @@ struct Held {
     node: u64,
     cluster: u64,
     incarnation: u64,
-    lock: File,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// The folder, held by its lock.
+    Folder { lock: File },
+    #[cfg(any(test, feature = "test-util"))]
+    Simulated(super::simulated::SimulatedDisk),
 }
 
 impl DataDir {
@@ -159,7 +169,7 @@ impl DataDir {
             node,
             cluster,
             incarnation,
-            lock,
+            place: Place::Folder { lock },
         };
         Ok(Self { held: Arc::new(held) })
     }
@@ -188,10 +198,9 @@ impl DataDir {
     /// # Errors
     /// The note is damaged or cannot be read.
     pub fn agreed(&self) -> Result<Option<u64>, DataDirError> {
-        if !self.held.dir.join(CLUSTER).exists() {
+        let Some(text) = self.held.read(CLUSTER)? else {
             return Ok(None);
-        }
-        let text = read_small(&self.held.dir, CLUSTER)?;
+        };
         let cluster = field(&text, "cluster").and_then(|value| u64::from_str_radix(value, 16).ok());
         let path = self.held.dir.join(CLUSTER);
         cluster.map(Some).ok_or(DataDirError::Damaged { path })
@@ -202,7 +211,7 @@ impl DataDir {
     /// # Errors
     /// It cannot be written; then nothing was agreed.
     pub fn agree(&self, cluster: u64) -> Result<(), DataDirError> {
-        write_small(&self.held.dir, CLUSTER, &format!("cluster {cluster:016x}\n"))
+        self.held.write(CLUSTER, &format!("cluster {cluster:016x}\n"))
     }
 
     /// How many processes have served from here, this one included.
@@ -222,7 +231,7 @@ impl DataDir {
     /// Whether this node has ever voted, so that its log cannot be empty.
     #[must_use]
     pub fn is_member(&self) -> bool {
-        self.held.dir.join(MEMBER).exists()
+        self.held.has(MEMBER)
     }
 
     /// Remembers that this node has voted.
@@ -230,17 +239,49 @@ impl DataDir {
         if self.is_member() {
             return Ok(());
         }
-        write_small(
-            &self.held.dir,
-            MEMBER,
-            &format!("incarnation {}\n", self.held.incarnation),
-        )
+        let text = format!("incarnation {}\n", self.held.incarnation);
+        self.held.write(MEMBER, &text)
     }
 
     /// Lets another process have the directory. Nothing of it may be used afterwards.
     pub(super) fn release(&self) {
-        if let Err(error) = self.held.lock.unlock() {
+        let unlocked = match &self.held.place {
+            Place::Folder { lock } => lock.unlock(),
+            #[cfg(any(test, feature = "test-util"))]
+            Place::Simulated(_) => Ok(()),
+        };
+        if let Err(error) = unlocked {
             tracing::warn!(dir = %self.held.dir.display(), %error, "the lock stays until this process ends");
+        }
+    }
+}
+
+impl Held {
+    fn has(&self, name: &'static str) -> bool {
+        match &self.place {
+            Place::Folder { .. } => self.dir.join(name).exists(),
+            #[cfg(any(test, feature = "test-util"))]
+            Place::Simulated(disk) => disk.note(name).is_some(),
+        }
+    }
+
+    fn read(&self, name: &'static str) -> Result<Option<String>, DataDirError> {
+        match &self.place {
+            Place::Folder { .. } if !self.has(name) => Ok(None),
+            Place::Folder { .. } => read_small(&self.dir, name).map(Some),
+            #[cfg(any(test, feature = "test-util"))]
+            Place::Simulated(disk) => Ok(disk.note(name)),
+        }
+    }
+
+    fn write(&self, name: &'static str, body: &str) -> Result<(), DataDirError> {
+        match &self.place {
+            Place::Folder { .. } => write_small(&self.dir, name, body),
+            #[cfg(any(test, feature = "test-util"))]
+            Place::Simulated(disk) => {
+                disk.put_note(name, body.to_owned());
+                Ok(())
+            }
         }
     }
 }

@@ -7,6 +7,13 @@ pub(super) mod frames;
 mod window;
 mod writer;
 
+/// What the simulated twin of the thread answers to.
+#[cfg(any(test, feature = "test-util"))]
+pub(super) mod twin {
+    pub(in crate::raft) use super::window::Ends;
+    pub(in crate::raft) use super::writer::{Answer, Done, MAILBOX_DEPTH, MarkMember, Message, note};
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +40,10 @@ use crate::runtime::Rt;
 /// Bytes of the newest entries that a log on disk holds in memory. Entries are read back within milliseconds, and a
 /// follower that lags is served from here too for a while.
 const WINDOW_BYTES_MAX: usize = 32 * 1_024 * 1_024;
+
+/// The same on a simulated disk: little, so that entries are read back from there too.
+#[cfg(any(test, feature = "test-util"))]
+const WINDOW_BYTES_SIMULATED: usize = 8 * 1_024;
 
 /// Bytes of entries read at once where the reader may come again for the rest.
 const READ_BYTES_MAX: usize = 4 * 1_024 * 1_024;
@@ -74,6 +85,21 @@ impl LogStore {
             window: Arc::new(Mutex::new(Window::new(ends, WINDOW_BYTES_MAX))),
             backing: Backing::Disk(mailbox),
         })
+    }
+
+    /// Opens the log on a simulated disk, as a task of `node`.
+    #[cfg(any(test, feature = "test-util"))]
+    pub(super) fn simulated<R: Rt>(
+        node: u64,
+        disk: &super::simulated::SimulatedDisk,
+        mark_member: MarkMember,
+        failure: FirstFailure,
+    ) -> Self {
+        let (mailbox, ends) = super::simulated::log::spawn::<R>(node, disk, mark_member, failure);
+        Self {
+            window: Arc::new(Mutex::new(Window::new(ends, WINDOW_BYTES_SIMULATED))),
+            backing: Backing::Disk(mailbox),
+        }
     }
 
     /// The vote on disk at the last start or later.

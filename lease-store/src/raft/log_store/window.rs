@@ -33,11 +33,11 @@ pub(super) enum Found {
 
 /// The ends of a log that is opened again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ends {
-    pub(super) last: Option<LogId>,
-    pub(super) purged: Option<LogId>,
-    pub(super) vote: Option<Vote>,
-    pub(super) committed: Option<LogId>,
+pub(in crate::raft) struct Ends {
+    pub(in crate::raft) last: Option<LogId>,
+    pub(in crate::raft) purged: Option<LogId>,
+    pub(in crate::raft) vote: Option<Vote>,
+    pub(in crate::raft) committed: Option<LogId>,
 }
 
 impl Window {

@@ -21,7 +21,7 @@ use super::frames::{LogIdFrame, PayloadFrame, VoteFrame};
 use super::window::Ends;
 
 /// Operations that wait for the thread at the most. Raft waits for each but appends, and has few of those in flight.
-const MAILBOX_DEPTH: usize = 256;
+pub(in crate::raft) const MAILBOX_DEPTH: usize = 256;
 
 /// Bytes of one log file, after which the next is begun. Old entries are dropped in whole files, so this is also
 /// about what is kept too long.
@@ -34,10 +34,10 @@ const CACHE_BYTES_MAX: usize = 1_024 * 1_024;
 /// Bytes of the buffer that a file is read with at the start.
 const READ_BUFFER_BYTES: usize = 1_024 * 1_024;
 
-type Answer<T> = oneshot::Sender<io::Result<T>>;
+pub(in crate::raft) type Answer<T> = oneshot::Sender<io::Result<T>>;
 
 /// An operation on the log.
-pub(super) enum Message {
+pub(in crate::raft) enum Message {
     Append {
         entries: Vec<Entry>,
         /// The newest commit known, written along; it needs no sync of its own.
@@ -70,19 +70,19 @@ pub(super) enum Message {
 
 /// Calls back once a record is on disk, or failed. Dropping it unanswered is a failure too: raft-log drops what
 /// is queued when its flush thread stops.
-pub(super) struct Done {
+pub(in crate::raft) struct Done {
     call: Option<Box<dyn FnOnce(io::Result<()>) + Send>>,
 }
 
 impl Done {
-    pub(super) fn new(call: impl FnOnce(io::Result<()>) + Send + 'static) -> Self {
+    pub(in crate::raft) fn new(call: impl FnOnce(io::Result<()>) + Send + 'static) -> Self {
         Self {
             call: Some(Box::new(call)),
         }
     }
 
     /// Keeps an error as the node's failure before it is passed on.
-    fn watched(self, operation: &'static str, failure: FirstFailure) -> Self {
+    pub(in crate::raft) fn watched(self, operation: &'static str, failure: FirstFailure) -> Self {
         Self::new(move |result| {
             let result = result.map_err(|error| note(&failure, operation, error));
             self.send(result);
@@ -130,7 +130,7 @@ impl raft_log::Types for LogTypes {
 
 /// Remembers outside of the log that this node has voted. It also keeps the folder locked for as long as the thread
 /// lives.
-pub(super) type MarkMember = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+pub(in crate::raft) type MarkMember = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// Why the log cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -403,7 +403,7 @@ fn answer(reply: Answer<()>) -> Done {
 }
 
 /// Keeps `error` as the node's failure, and gives back an equal one.
-fn note(failure: &FirstFailure, operation: &'static str, error: io::Error) -> io::Error {
+pub(in crate::raft) fn note(failure: &FirstFailure, operation: &'static str, error: io::Error) -> io::Error {
     let again = io::Error::new(error.kind(), error.to_string());
     failure.set(NodeFailure::storage(operation, error));
     again

@@ -103,7 +103,6 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
     {
         let failure = FirstFailure::default();
         let (log, snapshots) = open_storage::<R>(&config.storage, &failure).await?;
-        let snapshots = Arc::new(snapshots);
         let applied = AppliedMark::default();
         let gate = WorkGate::default();
         let snapshot_due = Arc::new(Notify::new());

@@ -8,5 +8,5 @@ mod peer_messages;
 mod peer_snapshots;
 mod proposals;
 mod snapshots;
-mod storage_suite;
+pub(super) mod storage_suite;
 mod trio;

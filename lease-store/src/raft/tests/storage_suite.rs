@@ -14,7 +14,7 @@ use super::super::state_machine::{StateMachine, Surroundings};
 use super::super::types::Types;
 use super::super::work_gate::WorkGate;
 use super::counter::{Counter, NODE};
-use crate::runtime::Tokio;
+use crate::runtime::{Rt, Tokio};
 
 type CounterTypes = Types<Tokio, u64>;
 type Machine = StateMachine<Tokio, Counter>;
@@ -23,17 +23,22 @@ struct InMemory;
 struct OnDisk;
 
 fn machine(snapshots: SnapshotStore) -> Machine {
+    machine_on(Arc::new(snapshots))
+}
+
+/// A machine that keeps its snapshots there.
+pub(in crate::raft) fn machine_on<R: Rt>(snapshots: Arc<SnapshotStore>) -> StateMachine<R, Counter> {
     let around = Surroundings {
         node: NODE,
         restored: None,
-        snapshots: Arc::new(snapshots),
+        snapshots,
         failure: FirstFailure::default(),
         applied: AppliedMark::default(),
         gate: WorkGate::default(),
         snapshot_after_bytes: u64::MAX,
         snapshot_due: Arc::default(),
     };
-    let (started, _) = CounterTypes::watch_channel(None);
+    let (started, _) = Types::<R, u64>::watch_channel(None);
     StateMachine::new(Counter::default(), started, around)
 }
 
