@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
-pub use openraft_rt::{AsyncRuntime, Instant};
+pub use openraft_rt::{AsyncRuntime, Instant, Select2};
 use openraft_rt_tokio::TokioRuntime;
 use rand::Rng as _;
 

@@ -18,6 +18,7 @@ pub mod proxy;
 pub mod random;
 pub mod resp;
 pub mod show;
+pub mod sim;
 
 pub use launch::Launch;
 pub use node::{Exit, Node};

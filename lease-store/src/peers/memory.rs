@@ -80,6 +80,8 @@ struct Shared<I> {
     ways: BTreeMap<Way, I>,
     carried: u64,
     lost: u64,
+    /// Calls that each node has answered well, by kind.
+    served: BTreeMap<(u64, u8), u64>,
 }
 
 /// One direction of one connection: the sender, the receiver, the lane, and whether calls or answers travel.
@@ -108,6 +110,7 @@ impl<R: Rt> MemoryNet<R> {
             ways: BTreeMap::new(),
             carried: 0,
             lost: 0,
+            served: BTreeMap::new(),
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
@@ -173,6 +176,13 @@ impl<R: Rt> MemoryNet<R> {
         shared.links.insert((from, to), link);
     }
 
+    /// How many calls of a kind a node has answered with anything but a refusal.
+    #[must_use]
+    pub fn served(&self, node: u64, kind: Kind) -> u64 {
+        let served = self.lock().served.get(&(node, kind.code())).copied();
+        served.unwrap_or(0)
+    }
+
     /// How many messages have passed, and how many were lost.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
@@ -212,6 +222,11 @@ impl<R: Rt> MemoryNet<R> {
             let _ = tell.send(handler.handle(from, kind, body).await);
         }));
         let answer = told.await;
+        if matches!(answer, Ok(Ok(_))) {
+            let mut shared = self.lock();
+            let served = shared.served.entry((to, kind.code())).or_default();
+            *served = served.saturating_add(1);
+        }
         self.pass((to, from, lane, Leg::Answer)).await?;
         Some(match answer {
             Ok(Ok(body)) => Ok(body),

@@ -18,6 +18,12 @@ pub struct Fingerprint {
 }
 
 impl<R: Rt> Store<R> {
+    /// The index after the last entry that this node has applied.
+    #[must_use]
+    pub fn applied_next(&self) -> u64 {
+        self.parts().node.applied_next()
+    }
+
     /// The state of this node's machine between two entries.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -29,7 +35,7 @@ impl<R: Rt> Store<R> {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         Fingerprint {
-            applied_next: self.parts().node.applied_next(),
+            applied_next: self.applied_next(),
             state: hasher.finish(),
         }
     }

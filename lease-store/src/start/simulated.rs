@@ -15,9 +15,9 @@ use crate::runtime::{Rt, Tasks};
 use crate::store::Store;
 
 /// Entries that stay in the log behind a snapshot: few, so that a node that was away needs a snapshot.
-const ENTRIES_KEPT: u64 = 40;
+const ENTRIES_KEPT: u64 = 8;
 /// Bytes of entries after which a snapshot is taken: few, so that there are many.
-const SNAPSHOT_AFTER_BYTES: u64 = 16 * 1_024;
+const SNAPSHOT_AFTER_BYTES: u64 = 4 * 1_024;
 
 impl<R: Rt> Store<R> {
     /// Starts a node of a cluster, and returns once it serves. It waits for the others for as long as it takes.
