@@ -13,8 +13,11 @@ const WAITS_FOR_A_CONDITION: [&str; 3] = ["wait_until", "wait_for", "eventually"
 /// Fakes that have a time of their own to pass: a latency, a tick. The tests that use them are on the paused clock.
 const FAKES: [&str; 1] = ["fence-client/src/tests/machine_store.rs"];
 
+/// Its time is virtual: a sleep there costs nothing and is the same in every run.
+const SIMULATED: &[&str] = &["NodeRt"];
+
 fn sleeps(path: &CodePath) -> bool {
-    path.is_call() && SLEEPS.iter().any(|name| path.ends_with(&[name]))
+    path.is_call() && !path.starts_with(SIMULATED) && SLEEPS.iter().any(|name| path.ends_with(&[name]))
 }
 
 fn blocking_sleeps(files: &[RustFile]) -> Vec<Finding> {
@@ -106,6 +109,7 @@ mod samples {
         assert!(!caught(
             "#[tokio::test(start_paused = true)] async fn a() { later().await } async fn later() { sleep(D).await; }"
         ));
+        assert!(!caught("async fn a() { NodeRt::sleep(D).await; }"));
         assert!(
             sleeping_tests(&[RustFile::new("a/src/b.rs", "async fn a() { sleep(D).await; }")]).is_empty()
         );

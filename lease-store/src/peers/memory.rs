@@ -133,7 +133,9 @@ impl<R: Rt> MemoryNet<R> {
     pub fn detach(&self, node: u64) {
         let mut shared = self.lock();
         let gone = shared.nodes.remove(&node);
-        shared.ways.retain(|(from, to, ..), _| *from != node && *to != node);
+        shared
+            .ways
+            .retain(|(from, to, ..), _| *from != node && *to != node);
         drop(shared);
         drop(gone);
     }

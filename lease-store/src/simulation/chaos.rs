@@ -97,7 +97,9 @@ pub(super) fn next_step() -> Step {
         return Step::Again;
     }
     if share < again.saturating_add(u64::from(chaos.late_per_mille)) {
-        let span = u64::try_from(chaos.late_max.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let span = u64::try_from(chaos.late_max.as_nanos())
+            .unwrap_or(u64::MAX)
+            .max(1);
         let late = Duration::from_nanos((bits >> 10) % span);
         return Step::Late(SimRuntime::sleep(late));
     }

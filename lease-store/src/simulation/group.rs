@@ -170,7 +170,11 @@ impl Group {
             return;
         }
         state.standing = standing;
-        let wakers: Vec<Waker> = state.tasks.values().filter_map(|task| task.waker.clone()).collect();
+        let wakers: Vec<Waker> = state
+            .tasks
+            .values()
+            .filter_map(|task| task.waker.clone())
+            .collect();
         drop(state);
         if standing == Standing::Running {
             wakers.into_iter().for_each(Waker::wake);

@@ -97,7 +97,10 @@ fn a_clock_that_is_fast_by_a_thousandth_gains_a_second_in_a_thousand() {
         let local = local.await.unwrap();
         let passed = true_time() - before;
         assert!(local >= SECOND * 1_001 && local < SECOND * 1_001 + SECOND / 1_000);
-        assert!(passed >= SECOND * 1_000 && passed < SECOND * 1_000 + SECOND / 1_000, "{passed:?}");
+        assert!(
+            passed >= SECOND * 1_000 && passed < SECOND * 1_000 + SECOND / 1_000,
+            "{passed:?}"
+        );
     });
 }
 
@@ -109,7 +112,9 @@ fn blocking_work_goes_on_without_whoever_asked_and_stops_with_its_process() {
             begin(process, ClockRate::default(), Steps::Prompt);
             let done = Arc::clone(&done);
             drop(NodeRt::spawn_on(process, async move {
-                drop(NodeRt::run_blocking(move || done.fetch_add(process, Ordering::Relaxed)));
+                drop(NodeRt::run_blocking(move || {
+                    done.fetch_add(process, Ordering::Relaxed)
+                }));
             }));
         }
         NodeRt::sleep(Duration::ZERO).await;

@@ -1,4 +1,9 @@
 //! Runs seeds of the simulation, and tells how to have a failing one again.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line: its answer goes to the one, its progress to the other"
+)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,6 +21,7 @@ const COVERED_AFTER: u64 = 100;
 const FAILED_MAX: usize = 10;
 
 #[derive(Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(about = "Three nodes, clients, faults and a judge in virtual time, from a seed")]
 struct Arguments {
     /// The seeds to run: A..B, without B, or one seed.
@@ -70,7 +76,11 @@ fn main() -> ExitCode {
         clients: arguments.clients,
         names: arguments.names,
         skew_ppm: arguments.skew_ppm,
-        trouble: if arguments.calm { Trouble::None } else { Trouble::Faults },
+        trouble: if arguments.calm {
+            Trouble::None
+        } else {
+            Trouble::Faults
+        },
     };
     let (from, to) = arguments.seeds;
     let began = now();
@@ -91,9 +101,12 @@ fn main() -> ExitCode {
                 break;
             }
         }
-        if !arguments.json && ran % 20 == 0 {
+        if !arguments.json && ran.is_multiple_of(20) {
             let rate = f64::from(ran) / began.elapsed().as_secs_f64();
-            eprintln!("{ran} seeds, {rate:.1}/s, {attempts} attempts, {} failed", failed.len());
+            eprintln!(
+                "{ran} seeds, {rate:.1}/s, {attempts} attempts, {} failed",
+                failed.len()
+            );
         }
     }
     let unmet = if u64::from(ran) >= COVERED_AFTER && !arguments.calm {
@@ -102,15 +115,23 @@ fn main() -> ExitCode {
         Vec::new()
     };
     let seconds = began.elapsed().as_secs_f64();
-    report(&arguments, &coverage, &json!({
-        "seeds": ran,
-        "seconds": seconds,
-        "seeds_per_second": f64::from(ran) / seconds,
-        "attempts": attempts,
-        "failed": failed,
-        "never_met": unmet,
-    }));
-    if failed.is_empty() && unmet.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    report(
+        &arguments,
+        &coverage,
+        &json!({
+            "seeds": ran,
+            "seconds": seconds,
+            "seeds_per_second": f64::from(ran) / seconds,
+            "attempts": attempts,
+            "failed": failed,
+            "never_met": unmet,
+        }),
+    );
+    if failed.is_empty() && unmet.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn run_one(seed: u64, plan: &Plan, arguments: &Arguments) -> Run {
@@ -120,8 +141,14 @@ fn run_one(seed: u64, plan: &Plan, arguments: &Arguments) -> Run {
     let mut first = run_recorded(seed, plan);
     let second = run_recorded(seed, plan);
     if first.hash != second.hash {
-        let line = first.trace.iter().zip(&second.trace).position(|(one, other)| one != other);
-        first.wrong.push(format!("two runs differ, first in line {line:?} of their traces"));
+        let line = first
+            .trace
+            .iter()
+            .zip(&second.trace)
+            .position(|(one, other)| one != other);
+        first
+            .wrong
+            .push(format!("two runs differ, first in line {line:?} of their traces"));
     }
     first
 }

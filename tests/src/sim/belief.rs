@@ -66,6 +66,9 @@ mod tests {
     fn two_beliefs_at_once_are_seen_and_one_after_the_other_is_not() {
         assert!(overlaps(&[belief(1, 0, 10), belief(2, 10, 20), belief(2, 12, 30)]).is_empty());
         assert_eq!(overlaps(&[belief(1, 0, 10), belief(2, 9, 20)]).len(), 1);
-        assert_eq!(overlaps(&[belief(1, 0, 50), belief(1, 5, 10), belief(2, 20, 30)]).len(), 1);
+        assert_eq!(
+            overlaps(&[belief(1, 0, 50), belief(1, 5, 10), belief(2, 20, 30)]).len(),
+            1
+        );
     }
 }

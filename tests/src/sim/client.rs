@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use lease_core::machine::{LeaseKey, Set, SetCondition, SetExpiry};
-use lease_core::wire::{AcquireCommand, AcquireReply, CancelReply, ForceReply, ReleaseReply, RenewCommand, RenewReply};
+use lease_core::wire::{
+    AcquireCommand, AcquireReply, CancelReply, ForceReply, ReleaseReply, RenewCommand, RenewReply,
+};
 use lease_core::{Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, Ttl};
 use lease_store::Stored;
 use lease_store::runtime::{AsyncRuntime as _, Instant as _};
@@ -172,7 +174,10 @@ impl Client {
             };
             match answer {
                 Ok(Answer::Acquire(reply)) => return self.acquired(record, reply, (ttl, sent)),
-                Ok(other) => self.stage.notes().wrong(format!("an acquire was answered {other:?}")),
+                Ok(other) => self
+                    .stage
+                    .notes()
+                    .wrong(format!("an acquire was answered {other:?}")),
                 Err(NoAnswer::Unknown) => {
                     applied = true;
                     self.stage.notes().record(Self::unknown(record));
@@ -255,7 +260,10 @@ impl Client {
                     });
                 }
             }
-            Ok(other) => self.stage.notes().wrong(format!("a cancel was answered {other:?}")),
+            Ok(other) => self
+                .stage
+                .notes()
+                .wrong(format!("a cancel was answered {other:?}")),
             Err(_) => {}
         }
     }
@@ -342,7 +350,10 @@ impl Client {
                 outcome: Outcome::Fail,
                 ..record
             }),
-            Ok(other) => self.stage.notes().wrong(format!("a force was answered {other:?}")),
+            Ok(other) => self
+                .stage
+                .notes()
+                .wrong(format!("a force was answered {other:?}")),
             Err(NoAnswer::Unknown) => self.stage.notes().record(Self::unknown(record)),
             Err(NoAnswer::NotApplied) => {}
         }
@@ -385,7 +396,9 @@ impl Client {
                 })
             }
             Ok(other) => {
-                self.stage.notes().wrong(format!("a renewal was answered {other:?}"));
+                self.stage
+                    .notes()
+                    .wrong(format!("a renewal was answered {other:?}"));
                 return Renewed::Unknown;
             }
             Err(NoAnswer::Unknown) => {
@@ -439,7 +452,10 @@ impl Client {
                         ..record
                     });
                 }
-                Ok(other) => self.stage.notes().wrong(format!("a release was answered {other:?}")),
+                Ok(other) => self
+                    .stage
+                    .notes()
+                    .wrong(format!("a release was answered {other:?}")),
                 Err(NoAnswer::Unknown) => self.stage.notes().record(Self::unknown(record)),
                 Err(NoAnswer::NotApplied) => {}
             }

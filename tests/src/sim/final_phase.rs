@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use lease_core::wire::{AcquireCommand, AcquireReply};
 use lease_core::Database;
+use lease_core::wire::{AcquireCommand, AcquireReply};
 use lease_store::runtime::AsyncRuntime as _;
 use lease_store::simulation::NodeRt;
 
@@ -32,29 +32,28 @@ pub(super) async fn run(stage: &Stage, names: &[String]) {
             let standing = stage.standing(node);
             stage.notes().say(&format!("node {node} is {standing:?}"));
         }
-        stage.notes().wrong(format!("not all nodes serve within {SERVE_WITHIN:?} after the last fault"));
+        stage.notes().wrong(format!(
+            "not all nodes serve within {SERVE_WITHIN:?} after the last fault"
+        ));
         return;
     }
-    for (index, name) in names.iter().enumerate() {
-        let node = NODES[index % NODES.len()];
+    for (name, node) in names.iter().zip(NODES.into_iter().cycle()) {
         if !every_lease_can_be_had(stage, node, name).await {
-            stage
-                .notes()
-                .wrong(format!("{name} cannot be had at node {node} within {GRANT_WITHIN:?}"));
+            stage.notes().wrong(format!(
+                "{name} cannot be had at node {node} within {GRANT_WITHIN:?}"
+            ));
         }
     }
     if !wait_until(REST_WITHIN, || at_rest(stage).is_none()).await {
         let why = at_rest(stage).unwrap_or_default();
-        stage
-            .notes()
-            .wrong(format!("the cluster does not come to rest within {REST_WITHIN:?}: {why}"));
+        stage.notes().wrong(format!(
+            "the cluster does not come to rest within {REST_WITHIN:?}: {why}"
+        ));
     }
 }
 
 fn all_up(stage: &Stage) -> bool {
-    let up = NODES
-        .into_iter()
-        .all(|node| stage.standing(node) == Standing::Up);
+    let up = NODES.into_iter().all(|node| stage.standing(node) == Standing::Up);
     up && !stage.notes().may_be_back()
 }
 
@@ -62,7 +61,9 @@ async fn every_lease_can_be_had(stage: &Stage, node: u64, name: &str) -> bool {
     let began = now();
     let ttl = Duration::from_millis(200);
     for attempt in 0.. {
-        let Some(store) = stage.store(node) else { return false };
+        let Some(store) = stage.store(node) else {
+            return false;
+        };
         let command = AcquireCommand {
             name: lease_name(name),
             owner: owner_id(&format!("last-{node}-{attempt}")),

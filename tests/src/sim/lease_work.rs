@@ -33,9 +33,7 @@ enum Plan {
 impl Client {
     /// Works for a while, renews as the watchdog does, and releases at the end.
     pub(super) async fn work_under(&mut self, granted: Granted) {
-        let Granted {
-            name, token, ttl, ..
-        } = granted.clone();
+        let Granted { name, token, ttl, .. } = granted.clone();
         let Some(rule) = DeadlineRule::of_defaults(ttl) else {
             panic!("harness: a ttl of {ttl:?} is too short for the client");
         };

@@ -179,11 +179,7 @@ async fn scenario(seed: u64, plan: &Plan, random: &mut Random) -> Noted {
     stage.notes().take()
 }
 
-fn start_clients(
-    stage: &Stage,
-    plan: &Plan,
-    random: &mut Random,
-) -> Vec<simulation::NodeJoinHandle<()>> {
+fn start_clients(stage: &Stage, plan: &Plan, random: &mut Random) -> Vec<simulation::NodeJoinHandle<()>> {
     let client = |id: u32| {
         let process = CLIENTS_FROM + u64::from(id);
         let rate = ClockRate {

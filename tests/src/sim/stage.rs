@@ -116,12 +116,16 @@ impl Stage {
 
     pub(super) fn stores(&self) -> Vec<(u64, SimStore)> {
         let nodes = self.nodes();
-        let up = nodes.iter().filter_map(|(id, node)| Some((*id, node.store.clone()?)));
+        let up = nodes
+            .iter()
+            .filter_map(|(id, node)| Some((*id, node.store.clone()?)));
         up.collect()
     }
 
     pub(super) fn standing(&self, node: u64) -> Standing {
-        self.nodes().get(&node).map_or(Standing::Down, |node| node.standing)
+        self.nodes()
+            .get(&node)
+            .map_or(Standing::Down, |node| node.standing)
     }
 
     pub(super) fn disk(&self, node: u64) -> Option<SimulatedDisk> {
@@ -139,8 +143,8 @@ impl Stage {
         let started = NodeRt::spawn_on(id, async move {
             let members = NODES.map(|node| (node, format!("node-{node}:7422")));
             let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-            let cluster = ClusterConfig::new(members, nowhere)
-                .unwrap_or_else(|error| panic!("harness: {error}"));
+            let cluster =
+                ClusterConfig::new(members, nowhere).unwrap_or_else(|error| panic!("harness: {error}"));
             let config = StoreConfig::in_directory("simulated").node(id);
             Store::start_simulated(config, cluster, &disk, &net).await
         });
@@ -157,14 +161,13 @@ impl Stage {
 
     fn begin_life(&self, id: u64) -> Option<(SimulatedDisk, u64, ClockRate)> {
         let mut nodes = self.nodes();
-        let node = nodes.get_mut(&id).filter(|node| node.standing == Standing::Down)?;
+        let node = nodes
+            .get_mut(&id)
+            .filter(|node| node.standing == Standing::Down)?;
         node.standing = Standing::Starting;
         node.life += 1;
         let ahead = Duration::from_millis(node.random.below(1_000_000_000));
-        let rate = ClockRate {
-            ppm: node.ppm,
-            ahead,
-        };
+        let rate = ClockRate { ppm: node.ppm, ahead };
         Some((node.disk.clone(), node.life, rate))
     }
 

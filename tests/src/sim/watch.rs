@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lease_core::wire::{AcquireCommand, AcquireReply};
 use lease_core::Database;
+use lease_core::wire::{AcquireCommand, AcquireReply};
 use lease_store::runtime::AsyncRuntime as _;
 use lease_store::simulation::NodeRt;
 
@@ -33,7 +33,9 @@ pub(super) async fn run(stage: Stage) {
             if look.is_multiple_of(CHECK_EVERY_LOOKS)
                 && let Some(broken) = store.broken()
             {
-                stage.notes().wrong(format!("the machine of node {node}: {broken}"));
+                stage
+                    .notes()
+                    .wrong(format!("the machine of node {node}: {broken}"));
             }
             if let Some(failure) = store.failure() {
                 end_stopped(&stage, node, &failure);

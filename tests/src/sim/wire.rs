@@ -60,10 +60,23 @@ pub(super) enum NoAnswer {
 struct Fate {
     there: Duration,
     back: Duration,
-    request_lost: bool,
-    answer_lost: bool,
-    /// Whether the node learns that the client has hung up.
-    hang_up_heard: bool,
+    loss: Loss,
+    hang_up: HangUp,
+}
+
+/// What of it is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Loss {
+    Nothing,
+    Request,
+    Answer,
+}
+
+/// Whether the node learns that a client has hung up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HangUp {
+    Heard,
+    Unheard,
 }
 
 impl Fate {
@@ -80,9 +93,15 @@ impl Fate {
         Self {
             there,
             back,
-            request_lost: random.below(1_000) < 12,
-            answer_lost: random.below(1_000) < 20,
-            hang_up_heard: random.percent(80),
+            loss: match random.below(1_000) {
+                0..12 => Loss::Request,
+                12..32 => Loss::Answer,
+                _ => Loss::Nothing,
+            },
+            hang_up: match random.percent(80) {
+                true => HangUp::Heard,
+                false => HangUp::Unheard,
+            },
         }
     }
 }
@@ -97,7 +116,10 @@ pub(super) async fn ask(
 ) -> Result<Answer, NoAnswer> {
     let fate = Fate::draw(random);
     let (tell, told) = oneshot::channel();
-    drop(NodeRt::spawn_on(WIRES, carry(stage.clone(), fate, node, asked, tell)));
+    drop(NodeRt::spawn_on(
+        WIRES,
+        carry(stage.clone(), fate, node, asked, tell),
+    ));
     match NodeRt::timeout(within, told).await {
         Ok(Ok(answer)) => answer,
         // The connection broke, or there was no answer in time.
@@ -113,7 +135,7 @@ async fn carry(
     mut tell: oneshot::Sender<Result<Answer, NoAnswer>>,
 ) {
     NodeRt::sleep(fate.there).await;
-    if fate.request_lost {
+    if fate.loss == Loss::Request {
         stage.notes().count("request lost");
         return tell.closed().await;
     }
@@ -136,7 +158,7 @@ async fn carry(
         Select2::First(answer) => answer,
         Select2::Second(()) => {
             stage.notes().count("client hung up");
-            if fate.hang_up_heard {
+            if fate.hang_up == HangUp::Heard {
                 NodeRt::sleep(fate.there).await;
             } else {
                 drop(answered.await);
@@ -145,7 +167,7 @@ async fn carry(
         }
     };
     NodeRt::sleep(fate.back).await;
-    if fate.answer_lost {
+    if fate.loss == Loss::Answer {
         stage.notes().count("answer lost");
         return tell.closed().await;
     }
@@ -161,10 +183,9 @@ async fn serve(store: &SimStore, asked: Ask) -> Result<Answer, NoAnswer> {
         Ask::Renew(command) => store.renew(zero, command).await.map(Answer::Renew),
         Ask::RenewMany(command) => store.renew_many(zero, command).await.map(Answer::RenewMany),
         Ask::Release(name, token) => store.release(zero, name, token).await.map(Answer::Release),
-        Ask::Cancel(name, owner, request) => store
-            .cancel(zero, name, owner, request)
-            .await
-            .map(Answer::Cancel),
+        Ask::Cancel(name, owner, request) => {
+            store.cancel(zero, name, owner, request).await.map(Answer::Cancel)
+        }
         Ask::Force(name) => store
             .force(zero, name, SharedBytes::from(b"simulated".to_vec()))
             .await

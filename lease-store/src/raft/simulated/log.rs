@@ -135,7 +135,10 @@ impl<R: Rt> Writer<R> {
 
     async fn on_stop(mut self, committed: Option<LogId>, reply: Answer<()>) {
         if let Some(commit) = self.commit(committed) {
-            self.write(vec![commit], Done::new(drop).watched(OPERATION, self.failure.clone()));
+            self.write(
+                vec![commit],
+                Done::new(drop).watched(OPERATION, self.failure.clone()),
+            );
         }
         while let Some((at, _)) = self.under_way {
             R::sleep_until(at).await;
@@ -218,7 +221,9 @@ impl<R: Rt> Writer<R> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut bytes = 0_usize;
         for (index, entry) in self.written.entries.range(start..end.max(start)) {
-            let follows = entries.last().is_none_or(|last| last.index().saturating_add(1) == *index);
+            let follows = entries
+                .last()
+                .is_none_or(|last| last.index().saturating_add(1) == *index);
             bytes = bytes.saturating_add(size_of_payload(&entry.payload));
             if !follows || (bytes > bytes_max && !entries.is_empty()) {
                 break;

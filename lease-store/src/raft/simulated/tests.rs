@@ -103,8 +103,7 @@ fn the_first_failed_sync_is_the_last_operation_that_is_tried() {
         begin(NODE, ClockRate::default(), Steps::Prompt);
         let disk = SimulatedDisk::new();
         let failure = FirstFailure::default();
-        let mut log =
-            LogStore::simulated::<NodeRt>(NODE, &disk, Arc::new(|| Ok(())), failure.clone());
+        let mut log = LogStore::simulated::<NodeRt>(NODE, &disk, Arc::new(|| Ok(())), failure.clone());
         append(&mut log, 0, 1).await.unwrap();
         let broken = DiskBehaviour {
             syncs: Syncs::Fail,
