@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::orphans::Orphans;
 use crate::raft::failure::NodeFailure;
 use crate::replica::Node;
 use crate::runtime::{Rt, Tasks};
@@ -18,6 +19,12 @@ use crate::waiters::Waiters;
 const MAILBOX_DEPTH: usize = 4;
 /// How long the actors may take to end once Raft has stopped. They only have to notice it.
 const ACTORS_END_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long a shutdown waits until what nobody can use any more is undone: longer than a commit takes, and no longer, since
+/// there may be no quorum.
+const UNDONE_WITHIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether it is.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 type Reply = oneshot::Sender<Result<(), Arc<NodeFailure>>>;
 
@@ -64,6 +71,7 @@ pub(crate) struct Keeper<R: Rt> {
     pub(crate) peers: Option<PeerServing<R>>,
     pub(crate) node: Node<R>,
     pub(crate) waiters: Arc<Waiters>,
+    pub(crate) orphans: Arc<Orphans>,
     pub(crate) tasks: Tasks<R>,
 }
 
@@ -100,6 +108,7 @@ impl<R: Rt> Keeper<R> {
                 }
             }
         };
+        undo_what_is_left(&self.node, &self.orphans).await;
         if let Some(peers) = self.peers.take() {
             peers.stop().await;
         }
@@ -117,5 +126,18 @@ impl<R: Rt> Keeper<R> {
             // Whoever asked may have left.
             let _ = reply.send(stopped.clone());
         }
+    }
+}
+
+/// Grants that nobody can learn of any more are released while there is still a log to write to.
+async fn undo_what_is_left<R: Rt>(node: &Node<R>, orphans: &Orphans) {
+    let deadline = R::now() + UNDONE_WITHIN;
+    while orphans.open() > 0 && node.failure().is_none() {
+        if R::now() >= deadline {
+            let left = orphans.open();
+            tracing::warn!(left, "grants without a caller last until their ttl is over");
+            return;
+        }
+        R::sleep(LOOK_EVERY).await;
     }
 }

@@ -5,6 +5,7 @@
 //! own: each entry in it stems from a caller that the store's own bounds admitted, and adds at most one command.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lease_core::machine::codec::EncodedCommand;
@@ -17,6 +18,8 @@ use tokio::sync::Notify;
 pub(crate) struct Orphans {
     commands: Mutex<VecDeque<Undoing>>,
     added: Notify,
+    /// What was left here and is not undone yet, also while it is on its way.
+    open: AtomicUsize,
 }
 
 /// One command that undoes something.
@@ -90,9 +93,20 @@ impl Orphans {
         self.added.notified().await;
     }
 
+    /// One command was applied.
+    pub(crate) fn undone(&self) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// How many are not applied yet.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::Acquire)
+    }
+
     fn add(&self, command: &Command, detaches: Option<Attachment>, withdraws: Option<u64>) {
         match EncodedCommand::new(command) {
             Ok(command) => {
+                self.open.fetch_add(1, Ordering::AcqRel);
                 self.again(Undoing {
                     command,
                     detaches,

@@ -288,7 +288,7 @@ impl Server {
         ServerError::Failed(self.store.failed().await)
     }
 
-    /// Stops: no new clients, those there finish what they have begun, then the store.
+    /// Stops: a leader hands over first; then no new clients, those there finish what they have begun, then the store.
     ///
     /// # Errors
     /// [`ServerError`] if the last sync failed. Everything acknowledged is on disk.
@@ -296,6 +296,8 @@ impl Server {
     /// # Cancel safety
     /// Not cancel safe: drop it only together with the process.
     pub async fn shutdown(mut self) -> Result<(), ServerError> {
+        // First, while the clients here are still served: what they ask goes to the new leader then.
+        self.store.hand_over().await;
         self.stop.send_replace(());
         let deadline = Tokio::sleep(CONNECTIONS_END_WITHIN);
         tokio::pin!(deadline);

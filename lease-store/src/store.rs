@@ -73,6 +73,9 @@ impl Seen {
 
 /// How long a read may take in all: one that also has to commit what is due may need several proofs.
 const READ_WITHIN: Duration = Duration::from_millis(2_000);
+/// How long a node that stops waits for another one to lead. A handover takes some round trips; if it fails, an election
+/// would follow anyway.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(2);
 /// How often a read looks again after it has ended what was due. Each look finds one more lease that ran out meanwhile,
 /// which takes leases of less than a millisecond.
 const LOOKS_MAX: usize = 16;
@@ -234,6 +237,21 @@ impl<R: Rt> Store<R> {
         self.parts.node.status()
     }
 
+    /// Hands the leadership to another node of the cluster, if this one has it and another one can take it, and returns
+    /// once that one leads: then what this one's clients ask goes there. At most two seconds.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: it may be handed over, or not.
+    pub async fn hand_over(&self) {
+        if self.parts.role.borrow().leading().is_none() || self.failure().is_some() {
+            return;
+        }
+        match self.parts.node.hand_over(HAND_OVER_WITHIN).await {
+            Some(leader) => tracing::info!(leader, "the leadership is handed over"),
+            None => tracing::debug!("there is nobody to hand the leadership to"),
+        }
+    }
+
     /// Stops the store: nothing is answered any more, and its data directory is free when this returns. Other handles
     /// answer [`StoreError::ShutDown`]. Dropping the last handle does the same in the background.
     ///
@@ -241,8 +259,9 @@ impl<R: Rt> Store<R> {
     /// The storage failed before, or at the last sync. Nothing that was acknowledged is lost.
     ///
     /// # Cancel safety
-    /// Cancel safe: the shutdown goes on.
+    /// Not cancel safe: dropped, it may not have begun.
     pub async fn shutdown(&self) -> Result<(), StoreError> {
+        self.hand_over().await;
         self.parts.keeper.stop().await.map_err(StoreError::Failed)
     }
 

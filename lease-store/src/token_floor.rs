@@ -21,6 +21,9 @@ const LATEST_MS: u64 = 2_840_140_800_000;
 /// Tokens for each millisecond, as a power of two.
 const TOKENS_PER_MS_LOG2: u32 = 12;
 
+/// How long the wall clock may take to leave its millisecond. A slew takes some more of it, a step back for ever.
+const LEFT_WITHIN: Duration = Duration::from_secs(1);
+
 const _: () = assert!((LATEST_MS - EPOCH_MS) << TOKENS_PER_MS_LOG2 < ISSUED_TOKEN_MAX);
 
 /// Where the token counter starts.
@@ -74,11 +77,27 @@ impl TokenFloor {
 }
 
 impl Floor {
-    /// Waits until the wall clock has left the millisecond that the floor was taken from.
+    /// Waits until the wall clock has left the millisecond that the floor was taken from. One that was set back meanwhile is
+    /// not waited for: that would hold up every grant for as long as it was set back.
     pub(crate) async fn wait_out<R: Rt>(self) {
-        while self.from_ms.is_some_and(|from| wall_clock_ms::<R>() <= from) {
+        let deadline = R::now() + LEFT_WITHIN;
+        while let Some(behind_ms) = self.behind_ms(wall_clock_ms::<R>()) {
+            if R::now() >= deadline {
+                tracing::warn!(
+                    behind_ms,
+                    "the wall clock was set back: the floor of a later start may lie below tokens of this one, unless it knows of \
+                     them from its own log"
+                );
+                return;
+            }
             R::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// How far the wall clock lies before the end of the millisecond that the floor was taken from.
+    fn behind_ms(self, now_ms: u64) -> Option<u64> {
+        let left = self.from_ms?.saturating_add(1);
+        left.checked_sub(now_ms).filter(|behind| *behind > 0)
     }
 }
 
@@ -111,6 +130,19 @@ mod tests {
         // Granting throughout, from the millisecond after the first start on.
         assert_eq!(first.token + 4_096 * 10, later.token);
         assert!(later.token < ISSUED_TOKEN_MAX);
+    }
+
+    #[test]
+    fn the_millisecond_of_a_floor_is_left_when_the_next_one_has_come() {
+        let floor = floor_at(EARLIEST_MS).unwrap();
+        assert_eq!(floor.behind_ms(EARLIEST_MS), Some(1));
+        assert_eq!(floor.behind_ms(EARLIEST_MS + 1), None);
+        assert_eq!(floor.behind_ms(EARLIEST_MS - 3_600_000), Some(3_600_001));
+        let given = Floor {
+            token: 1,
+            from_ms: None,
+        };
+        assert_eq!(given.behind_ms(EARLIEST_MS), None);
     }
 
     #[test]

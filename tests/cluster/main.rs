@@ -18,6 +18,7 @@ mod elections;
 mod failover;
 mod formation;
 mod forwarding;
+mod handover;
 mod kills;
 mod load;
 mod pause;

@@ -1,9 +1,10 @@
 //! The admin address: health, readiness, metrics and the state of the cluster.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
-use tests::clock::wait_until;
+use tests::clock::{Deadline, SOON, wait_until};
 use tests::{Launch, Node, http};
 
 fn metrics(node: &Node) -> BTreeMap<String, f64> {
@@ -118,6 +119,52 @@ fn the_cluster_is_shown_with_numbers() {
         (&members[0]["node"], &members[0]["role"]),
         (&Value::from(3), &Value::from("voter"))
     );
+    node.stop();
+}
+
+#[test]
+fn peers_that_send_nothing_take_few_connections_and_hold_up_no_shutdown() {
+    use std::io::{Read as _, Write as _};
+    let node = Launch::in_memory().start();
+    let connect = || std::net::TcpStream::connect(node.admin()).unwrap();
+    let mut half: Vec<_> = (0..32).map(|_| connect()).collect();
+    for socket in &mut half {
+        socket.write_all(b"GET /healthz HT").unwrap();
+    }
+    let silent: Vec<_> = (0..32).map(|_| connect()).collect();
+    // There is no room for another one, which is closed unanswered.
+    wait_until("the connections are full", || {
+        let mut socket = connect();
+        let _ = socket.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
+        let mut answer = Vec::new();
+        matches!(socket.read_to_end(&mut answer), Ok(0) | Err(_)).then_some(())
+    });
+    drop(silent);
+    wait_until("there is room again", || {
+        let mut socket = connect();
+        socket
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        let read = socket.read_to_string(&mut answer);
+        (read.is_ok() && answer.starts_with("HTTP/1.1 200 ")).then_some(())
+    });
+    let deadline = Deadline::after(Duration::from_secs(4));
+    node.stop();
+    assert!(deadline.left().is_some(), "half a request holds the shutdown up");
+}
+
+#[test]
+fn half_a_request_is_cut_off_in_time() {
+    use std::io::{Read as _, Write as _};
+    let node = Launch::in_memory().start();
+    let mut socket = std::net::TcpStream::connect(node.admin()).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    socket.write_all(b"GET /healthz HT").unwrap();
+    let mut rest = Vec::new();
+    // An answer that says so, or none; but an end.
+    socket.read_to_end(&mut rest).unwrap();
+    assert!(!rest.starts_with(b"HTTP/1.1 200"));
     node.stop();
 }
 

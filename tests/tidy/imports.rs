@@ -46,7 +46,7 @@ const SQL: Confined = Confined {
 
 /// The reference servers in examples/ are services of their own.
 const HTTP_SERVER: Confined = Confined {
-    crates: &["axum", "hyper", "tower", "tower_http"],
+    crates: &["axum", "hyper", "hyper_util", "tower", "tower_http"],
     homes: &["lease-store/src/admin/", "reward-ledger/src/http/", "examples/"],
 };
 

@@ -173,6 +173,7 @@ impl<R: Rt> Proposer<R> {
     }
 
     fn undone(&self, undoing: &Undoing, state: &mut State<R::Instant>) {
+        self.orphans.undone();
         if let Some(attachment) = undoing.detaches {
             self.waiters.forget(attachment);
         }

@@ -18,6 +18,7 @@ mod peer_rpc;
 pub mod peer_service;
 mod peer_snapshots;
 mod records;
+mod retention;
 #[cfg(any(test, feature = "test-util"))]
 pub mod simulated;
 mod snapshot;

@@ -19,6 +19,7 @@ use super::applied::AppliedMark;
 use super::applier::Applier;
 use super::failure::{FirstFailure, NodeFailure};
 use super::leadership::{Anchor, Leading};
+use super::retention::Retention;
 use super::snapshot::{SnapshotData, SnapshotError, SnapshotStore};
 use super::types::{
     Entry, LeaderId, LogId, Payload, Proposal, SnapshotMeta, StoredMembership, Types, next_index,
@@ -46,7 +47,7 @@ type StartedSender<R, A> =
     WatchSenderOf<Types<R, <A as Applier>::Outcome>, Option<Leading<<R as AsyncRuntime>::Instant>>>;
 
 /// What the state machine shares with the node.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) node: u64,
     /// The leadership that this node knew of at its start: it is never resumed.
@@ -59,6 +60,7 @@ pub(super) struct Surroundings {
     pub(super) snapshot_after_bytes: u64,
     /// Woken when a snapshot is due.
     pub(super) snapshot_due: Arc<Notify>,
+    pub(super) retention: Retention,
 }
 
 pub(super) struct StateMachine<R: Rt, A: Applier> {
@@ -100,6 +102,7 @@ impl<R: Rt, A: Applier> StateMachine<R, A> {
         self.last_applied = Some(log_id);
         self.since_snapshot.entries = self.since_snapshot.entries.saturating_add(1);
         self.since_snapshot.bytes = self.since_snapshot.bytes.saturating_add(bytes);
+        self.around.retention.note(log_id.index, bytes);
         self.around.applied.set(next_index(Some(&log_id)));
         self.ask_for_snapshot();
         Ok(outcome)

@@ -30,6 +30,8 @@ use crate::store::LeaseStore;
 
 /// Changes of one connection that are under way at once.
 const PIPELINE_MAX: usize = 256;
+/// Bytes of the changes of one connection that are under way at once, unless a single one is larger.
+const PIPELINE_BYTES_MAX: usize = 32 * 1_024 * 1_024;
 /// Answers are written once they are this long, in bytes, even if more requests are there.
 const WRITE_BYTES: usize = 64 * 1_024;
 /// How long a client may take to read a batch of answers before it is cut off.
@@ -46,8 +48,8 @@ pub(super) struct Connection {
     pub(super) decoder: RequestDecoder,
     pub(super) facts: Facts,
     pub(super) out: BytesMut,
-    /// Grants in `out` that their caller cannot ask for again.
-    pub(super) unclaimed: Vec<Unclaimed>,
+    /// Grants in `out` that their caller cannot ask for again, each with where its answer ends there.
+    pub(super) unclaimed: Vec<(usize, Unclaimed)>,
     /// Answers in `out`, and how many of them are errors.
     pub(super) served: u64,
     pub(super) failed: u64,
@@ -95,7 +97,7 @@ impl Connection {
             let _ = self.flush().await;
             let _ = self.socket.shutdown().await;
         }
-        for Unclaimed { key, token } in self.unclaimed.drain(..) {
+        for (_, Unclaimed { key, token }) in self.unclaimed.drain(..) {
             self.store.orphans().release(key, token);
         }
     }
@@ -111,6 +113,7 @@ impl Connection {
     /// Serves all whole requests that were read.
     async fn serve_all(&mut self, stop: &mut watch::Receiver<()>) -> Result<(), End> {
         let mut changes: FuturesOrdered<Call> = FuturesOrdered::new();
+        let mut bytes = 0_usize;
         loop {
             let request = match self.decoder.next_request() {
                 Ok(Some(request)) => request,
@@ -121,6 +124,11 @@ impl Connection {
                     return Err(End::Closing);
                 }
             };
+            bytes = bytes.saturating_add(request.args().map(<[u8]>::len).sum());
+            if bytes > PIPELINE_BYTES_MAX {
+                self.finish(&mut changes).await?;
+                bytes = 0;
+            }
             self.serve(&request, &mut changes, stop).await?;
             self.decoder.set_access(self.session.access);
         }
@@ -247,7 +255,8 @@ impl Connection {
             self.failed = self.failed.saturating_add(1);
         }
         answer.reply.encode(self.session.protocol, &mut self.out);
-        self.unclaimed.extend(answer.unclaimed);
+        let end = self.out.len();
+        self.unclaimed.extend(answer.unclaimed.map(|grant| (end, grant)));
     }
 
     /// Writes the answers. Once they are written, their grants are the caller's, who may disconnect and keep them.
@@ -257,15 +266,18 @@ impl Connection {
         }
         let (served, failed) = (std::mem::take(&mut self.served), std::mem::take(&mut self.failed));
         self.store.metrics().requests_served(served, failed);
-        let written = tokio::select! {
+        let mut written = 0_usize;
+        let writing = write_all(&mut self.socket, &self.out, &mut written);
+        let ended = tokio::select! {
             biased;
-            () = cut_off(self.session.subscriber.as_ref()) => return Err(End::Gone),
-            written = Tokio::timeout(WRITE_WITHIN, self.socket.write_all(&self.out)) => written,
+            () = cut_off(self.session.subscriber.as_ref()) => Ok(Err(io::ErrorKind::ConnectionAborted.into())),
+            ended = Tokio::timeout(WRITE_WITHIN, writing) => ended,
         };
-        match written {
+        // Whatever was written is its reader's, also when the rest was not.
+        self.unclaimed.retain(|(end, _)| *end > written);
+        match ended {
             Ok(Ok(())) => {
                 self.out.clear();
-                self.unclaimed.clear();
                 Ok(())
             }
             Ok(Err(_)) => Err(End::Gone),
@@ -302,6 +314,17 @@ async fn cut_off(subscriber: Option<&Subscriber>) {
         Some(subscriber) => subscriber.cut_off().await,
         None => pending().await,
     }
+}
+
+/// Writes all of it; `written` tells how much of it was, at any moment.
+async fn write_all(socket: &mut TcpStream, out: &[u8], written: &mut usize) -> io::Result<()> {
+    while let Some(rest) = out.get(*written..).filter(|rest| !rest.is_empty()) {
+        match socket.write(rest).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            more => *written = written.saturating_add(more),
+        }
+    }
+    Ok(())
 }
 
 /// Cancel safe, as the socket's own read.

@@ -109,6 +109,7 @@ impl<R: Rt> Assembly<R> {
             peers,
             node: node.clone(),
             waiters: Arc::clone(&waiters),
+            orphans: Arc::clone(&orphans),
             tasks,
         };
         let (keeper, keep) = keeper.with_mailbox();

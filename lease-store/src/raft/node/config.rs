@@ -19,6 +19,9 @@ const ENTRIES_KEPT_ALONE: u64 = 16;
 /// Some seconds of a busy cluster, so that a node that restarts finds its entries and needs no whole snapshot.
 const ENTRIES_KEPT_FOR_OTHERS: u64 = 20_000;
 
+/// The same where entries are large: what a few seconds of a busy disk write.
+const BYTES_KEPT_DEFAULT: u64 = 256 * 1_024 * 1_024;
+
 /// Where a node keeps what it must not forget.
 #[derive(Debug, Clone)]
 pub enum Storage {
@@ -53,6 +56,9 @@ pub struct NodeConfig {
     /// Entries that stay in the log behind a snapshot. Too few: a node that was away for a moment is sent a whole
     /// snapshot. Too many: disk space.
     pub entries_kept: u64,
+    /// Bytes of entries that stay behind a snapshot at the most, whatever their number; the entries since then come on top.
+    /// Too few and too many: as for their number.
+    pub bytes_kept: u64,
     /// Bytes of entries after which a snapshot is taken, unless the last snapshot was larger still: writing it should
     /// not cost more than the entries did. Too few: constant writing. Too many: a restart replays them all.
     pub snapshot_after_bytes: u64,
@@ -103,6 +109,7 @@ impl NodeConfig {
             formation: Formation::Alone,
             timings: Timings::default(),
             entries_kept: ENTRIES_KEPT_ALONE,
+            bytes_kept: BYTES_KEPT_DEFAULT,
             snapshot_after_bytes: SNAPSHOT_AFTER_BYTES_DEFAULT,
         }
     }

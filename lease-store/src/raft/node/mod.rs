@@ -38,6 +38,7 @@ use super::leadership::{LeadershipWatch, Started};
 use super::log_store::LogStore;
 use super::network::NoPeers;
 use super::peer_network::PeerNetwork;
+use super::retention::{Droppable, Retention};
 use super::snapshot::{SnapshotData, SnapshotStore};
 use super::state_machine::{StateMachine, Surroundings};
 use super::types::{LeadershipId, Member, Proposal, Reply, Types};
@@ -62,6 +63,7 @@ struct Shared<R: Rt, A: Applier> {
     failure: FirstFailure,
     applied: AppliedMark,
     gate: WorkGate,
+    droppable: Droppable,
     stopping: AtomicBool,
 }
 
@@ -106,6 +108,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
         let applied = AppliedMark::default();
         let gate = WorkGate::default();
         let snapshot_due = Arc::new(Notify::new());
+        let droppable = Droppable::default();
         let around = Surroundings {
             node: config.node,
             restored: log.vote().map(|vote| vote.leader_id),
@@ -115,6 +118,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
             gate: gate.clone(),
             snapshot_after_bytes: config.snapshot_after_bytes,
             snapshot_due: Arc::clone(&snapshot_due),
+            retention: Retention::new(config.bytes_kept, droppable.clone()),
         };
         let (started_sender, started) = Types::<R, A::Outcome>::watch_channel(None);
         let machine = StateMachine::new(applier, started_sender, around);
@@ -138,6 +142,7 @@ impl<R: Rt, A: Applier> RaftNode<R, A> {
                 failure,
                 applied,
                 gate,
+                droppable,
                 stopping: AtomicBool::new(false),
             }),
         };
@@ -370,10 +375,13 @@ impl<R: Rt, A: Applier> std::fmt::Debug for RaftNode<R, A> {
 }
 
 async fn take_snapshot<R: Rt, A: Applier>(shared: &Weak<Shared<R, A>>) {
-    if let Some(shared) = shared.upgrade() {
-        // It fails only if Raft has stopped, which whoever waits for its end sees.
-        let _ = shared.raft.trigger().snapshot().await;
+    let Some(shared) = shared.upgrade() else { return };
+    // These fail only if Raft has stopped, which whoever waits for its end sees.
+    if let Some(upto) = shared.droppable.upto() {
+        // What is in no snapshot yet stays.
+        let _ = shared.raft.trigger().purge_log(upto).await;
     }
+    let _ = shared.raft.trigger().snapshot().await;
 }
 
 fn start_error(failure: &FirstFailure, error: &dyn std::fmt::Display) -> StartError {

@@ -58,6 +58,35 @@ impl TransferError {
 }
 
 impl<R: Rt, A: Applier> RaftNode<R, A> {
+    /// Hands the leadership to the voting member that lacks least, if this node leads, and waits until that one leads or
+    /// `within` is over. Answers with the new leader; `None` if this node does not lead, nobody can take over, or nobody
+    /// has in time.
+    ///
+    /// # Cancel safety
+    /// Cancel safe: the request was made, or was not.
+    pub async fn hand_over(&self, within: Duration) -> Option<u64> {
+        let own = self.node();
+        let status = self.status();
+        let next = |index: Option<u64>| index.map_or(0, |index| index.saturating_add(1));
+        let progress = status.members.iter().filter_map(|member| {
+            let voter = (member.standing == Standing::Voter).then_some(member.node)?;
+            Some((voter, member.progress?))
+        });
+        let there = progress.filter(|(_, progress)| progress.heard_ago.is_some_and(|ago| ago <= SILENT_MAX));
+        let (to, _) = there.max_by_key(|(_, progress)| next(progress.matched_index))?;
+        if let Err(error) = self.transfer_leader(to).await {
+            tracing::debug!(%error, to, "the leadership is not handed over");
+            return None;
+        }
+        let wait = self.shared.raft.wait(Some(within));
+        let other = |leader: Option<u64>| leader.filter(|leader| *leader != own);
+        let led = wait.metrics(
+            |metrics| other(metrics.current_leader).is_some(),
+            "another node leads",
+        );
+        other(led.await.ok()?.current_leader)
+    }
+
     /// Asks the cluster to make `to` its leader, and returns before that has happened. From now until the next
     /// leader is there, about one round trip later, proposals are refused. If `to` fails to take over, an election
     /// follows after the usual silence.

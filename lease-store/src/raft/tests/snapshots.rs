@@ -9,7 +9,7 @@ use lease_core::Timestamp;
 use super::super::data_dir::DataDir;
 use super::super::error::{SnapshotError, StartError};
 use super::super::failure::NodeFailure;
-use super::super::node::{NodeConfig, RaftNode, Storage};
+use super::super::node::{NodeConfig, NodeStatus, RaftNode, Storage};
 use super::counter::{Counter, NODE, Node, add, adds, in_dir, lead, start, until};
 
 fn config(storage: Storage) -> NodeConfig {
@@ -91,6 +91,34 @@ async fn a_log_in_memory_is_purged_behind_snapshots_too() {
     let (node, counter) = start(config(Storage::Memory)).await;
     let sum = run_past_a_snapshot(&node).await;
     assert_eq!(counter.count().sum, sum);
+    node.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn large_entries_behind_a_snapshot_are_bounded_by_their_bytes() {
+    const ENTRY: usize = 256 * 1_024;
+    let (node, _) = start(NodeConfig {
+        entries_kept: 20_000,
+        bytes_kept: 8 * ENTRY as u64,
+        snapshot_after_bytes: 4 * ENTRY as u64,
+        ..NodeConfig::alone(NODE, Storage::Memory)
+    })
+    .await;
+    let leading = lead(&node).await;
+    let mut body = 1_u64.to_le_bytes().to_vec();
+    body.resize(ENTRY, 7);
+    let kept = |status: &NodeStatus| status.last_index.unwrap() - status.purged_index.unwrap_or(0);
+    for at in 0..100 {
+        let stamp = Timestamp::from_millis(5_000 + at);
+        let pending = node
+            .propose(stamp, Bytes::from(body.clone()), leading.id)
+            .await
+            .unwrap();
+        pending.await.unwrap();
+    }
+    // What is kept, what a group of the count holds, and what comes between two snapshots.
+    assert!(kept(&node.status()) <= 8 + 4 + 2 * 4 + 4, "{:?}", node.status());
+    assert!(kept(&node.status()) >= 8, "{:?}", node.status());
     node.shutdown().await.unwrap();
 }
 

@@ -9,6 +9,7 @@ use openraft::type_config::TypeConfigExt as _;
 use super::super::applied::AppliedMark;
 use super::super::failure::FirstFailure;
 use super::super::log_store::LogStore;
+use super::super::retention::{Droppable, Retention};
 use super::super::snapshot::SnapshotStore;
 use super::super::state_machine::{StateMachine, Surroundings};
 use super::super::types::Types;
@@ -29,6 +30,7 @@ fn machine(snapshots: SnapshotStore) -> Machine {
 /// A machine that keeps its snapshots there.
 pub(in crate::raft) fn machine_on<R: Rt>(snapshots: Arc<SnapshotStore>) -> StateMachine<R, Counter> {
     let around = Surroundings {
+        retention: Retention::new(u64::MAX, Droppable::default()),
         node: NODE,
         restored: None,
         snapshots,
