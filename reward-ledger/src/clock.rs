@@ -1,7 +1,7 @@
 //! The only file that reads clocks.
 
 use std::fmt;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "postgres"))]
 use std::time::Instant;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ impl Clock for SystemClock {
 }
 
 /// A point on a clock that only goes forward, to measure how long something takes.
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "postgres"))]
 #[expect(clippy::disallowed_methods, reason = "this is the crate's clock")]
 pub(crate) fn monotonic_now() -> Instant {
     Instant::now()

@@ -33,7 +33,7 @@ pub enum ClaimError {
 impl ClaimError {
     /// Whether the same claim may succeed when sent again to this ledger object.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::UnfencedNotAllowed | Self::BatchTooLarge { .. } => false,
             Self::Store(error) => error.is_retryable(),
@@ -65,7 +65,7 @@ pub enum ResetError {
 impl ResetError {
     /// Whether the same call may succeed when made again on this ledger object.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::Field(_) => false,
             Self::Store(error) => error.is_retryable(),
@@ -107,6 +107,16 @@ pub enum StoreError {
         /// Whether this request may have been applied.
         certainty: Certainty,
     },
+    /// The database could not be reached, did not answer in time, or refused; or a row in it does not read back. It
+    /// may recover, and every other request may succeed.
+    #[error("the ledger's database did not do it ({certainty})")]
+    Unavailable {
+        /// Whether this request may have been applied.
+        certainty: Certainty,
+        /// The last error met.
+        #[source]
+        failure: Arc<StorageFailure>,
+    },
     /// The store holds as many rows as it may. Nothing was applied.
     #[error("the ledger is full: it may hold {rows_max} rows")]
     Full {
@@ -118,9 +128,10 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same request may succeed when made again on this ledger object.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::Stalled { .. } => true,
+            Self::Unavailable { .. } => !self.is_corrupt_row(),
             Self::Closed | Self::Stopped { .. } | Self::Full { .. } => false,
         }
     }
@@ -129,11 +140,18 @@ impl StoreError {
     #[must_use]
     pub const fn may_have_applied(&self) -> bool {
         match self {
-            Self::Stopped { certainty, .. } | Self::Stalled { certainty } => {
+            Self::Stopped { certainty, .. }
+            | Self::Stalled { certainty }
+            | Self::Unavailable { certainty, .. } => {
                 matches!(certainty, Certainty::Unknown)
             }
             Self::Closed | Self::Full { .. } => false,
         }
+    }
+
+    /// Whether it is one row that does not read back.
+    pub(crate) fn is_corrupt_row(&self) -> bool {
+        matches!(self, Self::Unavailable { failure, .. } if matches!(**failure, StorageFailure::CorruptRow { .. }))
     }
 
     /// Whether the process must stop: this ledger object will never answer again.
@@ -188,6 +206,21 @@ pub enum StorageFailure {
         #[source]
         source: Cause,
     },
+    /// The database could not be reached, did not answer in time, or refused.
+    #[error("could not {action} in the database")]
+    Database {
+        /// What was being done.
+        action: &'static str,
+        /// What the server or the driver said.
+        #[source]
+        source: Cause,
+    },
+    /// The database would acknowledge commits that a crash of its machine takes back.
+    #[error("the database runs with {setting} off: what it acknowledges could be lost")]
+    UnsafeSetting {
+        /// The setting.
+        setting: &'static str,
+    },
     /// The thread that writes died.
     #[error("the ledger's writer thread died")]
     WriterDied,
@@ -216,6 +249,35 @@ pub enum InvalidConfig {
     Target {
         /// What is wrong.
         problem: String,
+    },
+    /// The database's URL does not parse.
+    #[error("the database's URL: {problem}")]
+    DatabaseUrl {
+        /// What is wrong, without values: one of them may be a password.
+        problem: String,
+    },
+    /// The database's URL asks for TLS, which this version does not speak.
+    #[error(
+        "the database's URL asks for TLS, which this version does not speak: use a local socket or a tunnel"
+    )]
+    DatabaseTls,
+    /// The connections that write are out of their range.
+    #[error("1 to {max} connections may write, not {value}")]
+    DatabaseWriters {
+        /// Most allowed.
+        max: usize,
+        /// Number configured.
+        value: usize,
+    },
+    /// The time that the database is waited for is out of its range.
+    #[error("the database may be waited for for {min:?} to {max:?}, not {value:?}")]
+    DatabasePatience {
+        /// Shortest time allowed.
+        min: Duration,
+        /// Longest time allowed.
+        max: Duration,
+        /// Time configured.
+        value: Duration,
     },
     /// The time that the writer may be stuck is out of its range.
     #[error("the writer may be stuck for {min:?} to {max:?}, not {value:?}")]

@@ -47,6 +47,7 @@
 //! * `server` (default): the HTTP service [`Service`], exports and imports, and the command line `reward-ledger`.
 //! * `http-target` (with `server`): deliveries over HTTP.
 //! * `lease-guard`: publishers that share the work by leases of lease-store.
+//! * `postgres` (default): the shared store, [`PostgresStore`].
 //! * `test-util`: the `testing` module.
 #![cfg_attr(
     not(any(test, feature = "test-util")),
@@ -104,6 +105,8 @@ pub use store::{
     Amended, ArchivePage, ArchiveTable, Archived, ClaimRecord, Cursor, Deliveries, Health, MemoryStore,
     OutboxQuery, Query, Records, Standing, Store,
 };
+#[cfg(feature = "postgres")]
+pub use store::{OpenPostgresError, PostgresConfig, PostgresConfigBuilder, PostgresStore};
 #[cfg(feature = "sled")]
 pub use store::{SledConfig, SledConfigBuilder, SledStore};
 pub use types::{

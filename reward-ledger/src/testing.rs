@@ -6,3 +6,5 @@ pub use crate::core::{Protection, Protections};
 #[cfg(feature = "sled")]
 pub use crate::store::Stage;
 pub use crate::store::conformance;
+#[cfg(feature = "postgres")]
+pub use crate::store::{PostgresStage, server};

@@ -38,8 +38,8 @@ pub(crate) const FENCES: &[u8] = b"f";
 pub(crate) const DEAD: &[u8] = b"d";
 pub(crate) const PAYMENTS: &[u8] = b"p";
 pub(crate) const BY_TIME: &[u8] = b"w";
-const OPEN: &[u8] = b"q";
-const HEADS: &[u8] = b"h";
+pub(crate) const OPEN: &[u8] = b"q";
+pub(crate) const HEADS: &[u8] = b"h";
 const REVERSALS: &[u8] = b"v";
 const BY_EVENT: &[u8] = b"e";
 const BY_TOKEN: &[u8] = b"t";
@@ -189,6 +189,94 @@ pub(crate) fn read_head(key: &[u8]) -> Option<(UnixMillis, PlayerId)> {
         UnixMillis::new(u64::from_be_bytes(*at)),
         player_of(player.try_into().ok()?),
     ))
+}
+
+/// Which rows a prefix stands for: every one that a transaction scans, but the answers to one attempt id.
+#[cfg(feature = "postgres")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ScanOf {
+    Claims,
+    /// All, or those of a player.
+    Ledger(Option<PlayerId>),
+    Outbox,
+    Attempts,
+    Refusals,
+    Fences,
+    Dead,
+    Open(PlayerId),
+    /// By the partition's number.
+    Heads(u16),
+    ByEvent(RewardEventId),
+    ByToken(LeaseName, Option<FenceToken>),
+    ByTime,
+    Payments,
+    PaymentsOf(OrderId),
+}
+
+/// See [`ScanOf`].
+#[cfg(feature = "postgres")]
+pub(crate) fn read_scan(prefix: &[u8]) -> Option<ScanOf> {
+    let (kind, rest) = prefix.split_first()?;
+    let player = || Some(player_of(rest.try_into().ok()?));
+    match (kind, rest.is_empty()) {
+        (b'c', true) => Some(ScanOf::Claims),
+        (b'l', true) => Some(ScanOf::Ledger(None)),
+        (b'l', false) => Some(ScanOf::Ledger(Some(player()?))),
+        (b'o', true) => Some(ScanOf::Outbox),
+        (b'a', true) => Some(ScanOf::Attempts),
+        (b'r', true) => Some(ScanOf::Refusals),
+        (b'f', true) => Some(ScanOf::Fences),
+        (b'd', true) => Some(ScanOf::Dead),
+        (b'w', true) => Some(ScanOf::ByTime),
+        (b'p', true) => Some(ScanOf::Payments),
+        (b'q', false) => Some(ScanOf::Open(player()?)),
+        (b'h', false) => Some(ScanOf::Heads(u16::from_be_bytes(rest.try_into().ok()?))),
+        (b'e', false) => {
+            let event = std::str::from_utf8(rest.strip_suffix(&[0])?).ok()?;
+            Some(ScanOf::ByEvent(RewardEventId::stored(event).ok()?))
+        }
+        (b't', false) => {
+            let (len, rest) = rest.split_first_chunk::<2>()?;
+            let (name, token) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+            let token = match token {
+                [] => None,
+                token => Some(FenceToken::new(u64::from_be_bytes(token.try_into().ok()?)).ok()?),
+            };
+            Some(ScanOf::ByToken(LeaseName::new(name).ok()?, token))
+        }
+        (b'n', false) => {
+            let (&len, text) = rest.split_first()?;
+            let text = std::str::from_utf8(text)
+                .ok()
+                .filter(|text| text.len() == usize::from(len))?;
+            Some(ScanOf::PaymentsOf(OrderId::new(text).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The attempt id of [`attempts_of`].
+#[cfg(feature = "postgres")]
+pub(crate) fn read_attempts_of(prefix: &[u8]) -> Option<String> {
+    let (&len, text) = prefix.strip_prefix(ATTEMPTS)?.split_first()?;
+    let text = std::str::from_utf8(text).ok()?;
+    (text.len() == usize::from(len)).then(|| text.to_owned())
+}
+
+/// The token in a key of [`by_token`].
+#[cfg(feature = "postgres")]
+pub(crate) fn read_by_token(resource: &LeaseName, key: &[u8]) -> Option<FenceToken> {
+    let (token, _) = key
+        .strip_prefix(by_token(resource, None).as_slice())?
+        .split_first_chunk::<8>()?;
+    FenceToken::new(u64::from_be_bytes(*token)).ok()
+}
+
+/// The time in a key of [`BY_TIME`], and the claim, if the key goes on to it.
+#[cfg(feature = "postgres")]
+pub(crate) fn read_by_time(key: &[u8]) -> Option<(UnixMillis, Option<ClaimId>)> {
+    let (at, id) = key.strip_prefix(BY_TIME)?.split_first_chunk::<8>()?;
+    Some((UnixMillis::new(u64::from_be_bytes(*at)), claim_id_of(id)))
 }
 
 /// Resource of a fence's key.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::row_store::RowStore;
+use super::row_store::{RowStore, Scope};
 use super::rows::{Row, Rows, scan_start};
 use super::transaction::Transaction;
 use super::{Health, Sealed, StoreFuture};
@@ -121,7 +121,8 @@ impl Sealed for MemoryStore {}
 impl RowStore for MemoryStore {
     fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + 'static,
+        _scope: Scope,
+        job: impl Fn(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + Sync + 'static,
     ) -> StoreFuture<'_, T> {
         ready(self.write(job))
     }

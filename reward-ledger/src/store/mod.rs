@@ -11,6 +11,8 @@ mod memory;
 pub(crate) mod outbox_records;
 mod pages;
 pub(crate) mod payment_records;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queries;
 pub(crate) mod records;
 mod requests;
@@ -30,6 +32,10 @@ use std::sync::Arc;
 use lease_core::LeaseName;
 
 pub use self::memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use self::postgres::{OpenPostgresError, PostgresConfig, PostgresConfigBuilder, PostgresStore};
+#[cfg(all(feature = "postgres", any(test, feature = "test-util")))]
+pub use self::postgres::{PostgresStage, server};
 pub(crate) use self::requests::{
     AmendRequest, Amendment, ArchivedAnswer, ArchivedAttempt, ArchivedClaim, BatchRequest, ClaimRequest,
     LeaseRequest, LeasedRows, ResetRequest, Restored, ReversalRequest, SettleRequest, Share, Shown,
@@ -55,7 +61,7 @@ use crate::types::{
 /// The answer of a store, later.
 pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// Where claims are kept: [`MemoryStore`], [`SledStore`]. A handle; the ledger shares it between its clones.
+/// Where claims are kept: [`MemoryStore`], [`SledStore`], [`PostgresStore`]. A handle; the ledger shares it between its clones.
 ///
 /// Each call is one transaction: it reads, asks [`crate::core`], and writes all that was decided or nothing. Whatever a
 /// store answers, a grant, a replay, a refusal or a read, is durable before it leaves.

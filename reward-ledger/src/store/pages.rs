@@ -47,7 +47,10 @@ impl From<StorageFailure> for Problem {
     fn from(failure: StorageFailure) -> Self {
         match failure {
             StorageFailure::CorruptRow { .. } => Self::Row(failure.to_string()),
-            StorageFailure::Files { .. } | StorageFailure::WriterDied => Self::Storage(failure),
+            StorageFailure::Files { .. }
+            | StorageFailure::Database { .. }
+            | StorageFailure::UnsafeSetting { .. }
+            | StorageFailure::WriterDied => Self::Storage(failure),
         }
     }
 }

@@ -18,16 +18,49 @@ use crate::core::{
 use crate::error::StorageFailure;
 use crate::event_id::RewardEventId;
 use crate::types::{
-    ClaimId, FenceState, OrderId, PaymentAttempt, PaymentStart, PlayerId, Settled, UnixMillis,
+    Claim, ClaimId, FenceState, OrderId, PaymentAttempt, PaymentStart, PlayerId, Settled, UnixMillis,
 };
+
+/// What a job touches: a store that runs several transactions at once keeps those apart that would only meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// It writes nothing.
+    Read,
+    /// New claims; those of one key come one after another anyway.
+    Claims {
+        /// The resource, or the event where there is none.
+        key: Vec<u8>,
+    },
+    /// Anything else.
+    Rest,
+}
+
+impl Scope {
+    fn of(claim: Option<&Claim>) -> Self {
+        let key = claim.map(|claim| match claim.resource() {
+            Some(resource) => resource.as_bytes().to_vec(),
+            None => claim.event().as_str().as_bytes().to_vec(),
+        });
+        Self::Claims {
+            key: key.unwrap_or_default(),
+        }
+    }
+}
 
 /// A store over ordered rows.
 pub(crate) trait RowStore: Sealed + fmt::Debug + Send + Sync + 'static {
-    /// Runs `job` in a transaction; its answer leaves when all that it rests on is durable.
+    /// Runs `job` in a transaction; its answer leaves when all that it rests on is durable. A store may run it more than
+    /// once, and only the last run counts.
     fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + 'static,
+        scope: Scope,
+        job: impl Fn(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + Sync + 'static,
     ) -> StoreFuture<'_, T>;
+
+    /// How far the ledger has come.
+    fn standing(&self) -> StoreFuture<'_, Standing> {
+        self.run(Scope::Read, |transaction| Ok(transaction.standing()))
+    }
 
     fn health(&self) -> Health;
 
@@ -38,14 +71,14 @@ pub(crate) trait RowStore: Sealed + fmt::Debug + Send + Sync + 'static {
 
 impl<S: RowStore> Store for S {
     fn claim(&self, request: ClaimRequest) -> StoreFuture<'_, ClaimOutcome> {
-        self.run(move |transaction| {
+        self.run(Scope::of(Some(&request.claim)), move |transaction| {
             transaction.forget_refusals(request.forget_before)?;
             transaction.claim(&request.claim, request.at)
         })
     }
 
     fn claim_each(&self, request: BatchRequest) -> StoreFuture<'_, Vec<ClaimOutcome>> {
-        self.run(move |transaction| {
+        self.run(Scope::of(request.claims.first()), move |transaction| {
             transaction.forget_refusals(request.forget_before)?;
             let claims = request.claims.iter();
             claims.map(|claim| transaction.claim(claim, request.at)).collect()
@@ -53,18 +86,18 @@ impl<S: RowStore> Store for S {
     }
 
     fn claim_all(&self, request: BatchRequest) -> StoreFuture<'_, BatchOutcome> {
-        self.run(move |transaction| {
+        self.run(Scope::of(request.claims.first()), move |transaction| {
             transaction.forget_refusals(request.forget_before)?;
             transaction.claim_all(&request)
         })
     }
 
     fn reverse(&self, request: ReversalRequest) -> StoreFuture<'_, ReversalOutcome> {
-        self.run(move |transaction| transaction.reverse(&request))
+        self.run(Scope::Rest, move |transaction| transaction.reverse(&request))
     }
 
     fn record(&self, player: PlayerId, event: RewardEventId) -> StoreFuture<'_, Option<ClaimRecord>> {
-        self.run(move |transaction| {
+        self.run(Scope::Read, move |transaction| {
             let rows = transaction.rows();
             read_receipt(rows, player, &event)?
                 .map(|receipt| join_record(rows, receipt))
@@ -73,27 +106,33 @@ impl<S: RowStore> Store for S {
     }
 
     fn find(&self, query: Query, after: Option<Cursor>, rows_max: usize) -> StoreFuture<'_, Records> {
-        self.run(move |transaction| queries::find(transaction.rows(), &query, after.as_ref(), rows_max))
+        self.run(Scope::Read, move |transaction| {
+            queries::find(transaction.rows(), &query, after.as_ref(), rows_max)
+        })
     }
 
     fn fence(&self, resource: LeaseName) -> StoreFuture<'_, Option<FenceState>> {
-        self.run(move |transaction| read_fence_state(transaction.rows(), &resource))
+        self.run(Scope::Read, move |transaction| {
+            read_fence_state(transaction.rows(), &resource)
+        })
     }
 
     fn reset_fence(&self, request: ResetRequest) -> StoreFuture<'_, FenceState> {
-        self.run(move |transaction| transaction.reset_fence(&request))
+        self.run(Scope::Rest, move |transaction| transaction.reset_fence(&request))
     }
 
     fn lease_outbox(&self, request: LeaseRequest) -> StoreFuture<'_, LeasedRows> {
-        self.run(move |transaction| transaction.lease_outbox(&request))
+        self.run(Scope::Rest, move |transaction| transaction.lease_outbox(&request))
     }
 
     fn settle_outbox(&self, request: SettleRequest) -> StoreFuture<'_, Vec<Settled>> {
-        self.run(move |transaction| transaction.settle_outbox(&request))
+        self.run(Scope::Rest, move |transaction| {
+            transaction.settle_outbox(&request)
+        })
     }
 
     fn amend_outbox(&self, request: AmendRequest) -> StoreFuture<'_, Amended> {
-        self.run(move |transaction| transaction.amend_outbox(&request))
+        self.run(Scope::Rest, move |transaction| transaction.amend_outbox(&request))
     }
 
     fn deliveries(
@@ -102,35 +141,47 @@ impl<S: RowStore> Store for S {
         after: Option<ClaimId>,
         rows_max: usize,
     ) -> StoreFuture<'_, Deliveries> {
-        self.run(move |transaction| queries::deliveries(transaction.rows(), query, after, rows_max))
+        self.run(Scope::Read, move |transaction| {
+            queries::deliveries(transaction.rows(), query, after, rows_max)
+        })
     }
 
     fn start_payment(&self, start: PaymentStart, at: UnixMillis) -> StoreFuture<'_, PaymentOutcome> {
-        self.run(move |transaction| transaction.start_payment(&start, at))
+        self.run(Scope::Rest, move |transaction| {
+            transaction.start_payment(&start, at)
+        })
     }
 
     fn report_payment(&self, report: PaymentReport, at: UnixMillis) -> StoreFuture<'_, ReportOutcome> {
-        self.run(move |transaction| transaction.report_payment(&report, at))
+        self.run(Scope::Rest, move |transaction| {
+            transaction.report_payment(&report, at)
+        })
     }
 
     fn payments(&self, order: OrderId) -> StoreFuture<'_, Vec<PaymentAttempt>> {
-        self.run(move |transaction| read_payments(transaction.rows(), &order))
+        self.run(Scope::Read, move |transaction| {
+            read_payments(transaction.rows(), &order)
+        })
     }
 
     fn standing(&self) -> StoreFuture<'_, Standing> {
-        self.run(|transaction| Ok(transaction.standing()))
+        RowStore::standing(self)
     }
 
     fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {
-        self.run(move |transaction| pages::page(transaction.rows(), table, after.as_ref()))
+        self.run(Scope::Read, move |transaction| {
+            pages::page(transaction.rows(), table, after.as_ref())
+        })
     }
 
     fn archive(&self, table: ArchiveTable, after: Option<Cursor>) -> StoreFuture<'_, ArchivePage> {
-        self.run(move |transaction| archive(transaction.rows(), table, after.as_ref()))
+        self.run(Scope::Read, move |transaction| {
+            archive(transaction.rows(), table, after.as_ref())
+        })
     }
 
     fn restore(&self, rows: Vec<Archived>) -> StoreFuture<'_, Restored> {
-        self.run(move |transaction| transaction.restore(&rows))
+        self.run(Scope::Rest, move |transaction| transaction.restore(&rows))
     }
 
     fn health(&self) -> Health {

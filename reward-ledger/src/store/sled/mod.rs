@@ -34,7 +34,7 @@ use std::pin::Pin;
 pub use config::{SledConfig, SledConfigBuilder};
 pub use progress::Stage;
 
-use super::row_store::RowStore;
+use super::row_store::{RowStore, Scope};
 use super::transaction::Transaction;
 use super::{Health, Sealed, StoreFuture};
 use crate::error::{OpenError, StorageFailure};
@@ -74,7 +74,8 @@ impl Sealed for SledStore {}
 impl RowStore for SledStore {
     fn run<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + 'static,
+        _scope: Scope,
+        job: impl Fn(&mut Transaction<'_>) -> Result<T, StorageFailure> + Send + Sync + 'static,
     ) -> StoreFuture<'_, T> {
         Box::pin(self.writer.ask(job))
     }
