@@ -5,7 +5,7 @@
 //! holds the same state, and a simulation can replay it byte for byte. `clippy.toml` of this crate and the `tidy`
 //! test hold that.
 //!
-//! Reading order: [`limits`], [`types`], [`machine`], [`wire`], [`redis`].
+//! Reading order: [`limits`], [`types`], [`machine`], [`wire`], [`redis`], [`script`].
 #![warn(
     clippy::arithmetic_side_effects,
     clippy::float_arithmetic,
@@ -15,6 +15,7 @@
 pub mod limits;
 pub mod machine;
 pub mod redis;
+pub mod script;
 pub mod types;
 pub mod wire;
 

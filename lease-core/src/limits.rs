@@ -57,6 +57,30 @@ pub const FORWARDED_ANSWERS_MAX: usize = 4_096;
 pub const FORWARDED_BYTES_MAX: usize = 16 * 1_024 * 1_024;
 /// How long such an answer is remembered, in milliseconds of cluster time: several times what a caller waits for it.
 pub const FORWARDED_MEMORY_MS: u64 = 10_000;
+/// Longest text of a script, in bytes: a lock library's are some hundred, and 60 of the longest known would fit.
+pub const SCRIPT_TEXT_BYTES_MAX: usize = 64 * 1_024;
+/// Longest program of a script, in bytes: no text makes one that is ten times as long as itself.
+pub const PROGRAM_BYTES_MAX: usize = 1_024 * 1_024;
+/// Blocks and expressions within one another in a script at the most, each counted alone.
+pub const SCRIPT_DEPTH_MAX: usize = 64;
+/// Functions of one script at the most.
+pub const SCRIPT_FUNCTIONS_MAX: usize = 64;
+/// Blocks, expressions and calls that are carried out within one another at the most: some hundred kilobytes of stack.
+pub const SCRIPT_NEST_MAX: usize = 160;
+/// Steps of one run at the most: a step takes some 30 ns, so one script holds up the machine for a few milliseconds. A lock over a
+/// thousand keys takes 40,000.
+pub const SCRIPT_STEPS_MAX: usize = 100_000;
+/// Bytes of texts and tables that one run makes at the most. Values that are only read and stored are shared.
+pub const SCRIPT_BYTES_MAX: usize = 4 * 1_024 * 1_024;
+/// Bytes of one script's reply at the most: the longest value, with room to spare.
+pub const SCRIPT_REPLY_BYTES_MAX: usize = 2 * VALUE_BYTES_MAX;
+/// Tables within one another in a script's reply at the most: as many as a reply has.
+pub const SCRIPT_REPLY_DEPTH_MAX: usize = REPLY_DEPTH_MAX;
+/// Scripts that are held at once at the most: past it the one that was used longest ago goes, and its callers load it
+/// again, as they do with a Redis that was restarted.
+pub const SCRIPTS_HELD_MAX: usize = 1_024;
+/// Bytes of the programs of all scripts that are held, at the most.
+pub const SCRIPTS_HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 /// How long a wait whose connection is gone keeps its place for the caller's retry, in milliseconds.
 pub const DETACHED_WAIT_MS: u64 = 2_000;
@@ -106,6 +130,11 @@ const _: () = assert!(
 const _: () = assert!(
     FORWARDED_BYTES_MAX + 256 * FORWARDED_ANSWERS_MAX < ENTRY_BYTES_MAX,
     "a session is one item of a snapshot"
+);
+const _: () = assert!(PROGRAM_BYTES_MAX <= SCRIPTS_HELD_BYTES_MAX && PROGRAM_BYTES_MAX < ENTRY_BYTES_MAX / 2);
+const _: () = assert!(
+    SCRIPT_REPLY_BYTES_MAX < ENTRY_BYTES_MAX,
+    "nodes send each other what scripts answer"
 );
 const _: () = assert!(ISSUED_TOKEN_MAX < FENCE_TOKEN_MAX);
 const _: () = assert!(PRUNE_RECORDS_MAX > BATCH_COMMANDS_MAX);

@@ -109,6 +109,9 @@ impl LeaseMachine {
             Command::Key(command) => self.key_command_alone(command, effects),
             Command::Transaction { watched, commands } => self.transaction(watched, commands, effects),
             Command::Withdraw { once, key } => self.withdraw(once, key, effects),
+            Command::LoadScript { digest, program } => self.load_script(*digest, program),
+            Command::RunScript(script) => self.run_script(script, effects),
+            Command::FlushScripts => self.flush_scripts(),
         }
     }
 

@@ -42,7 +42,13 @@ impl LeaseMachine {
         for (_, session) in self.sessions.iter() {
             holds!("a session holds what it counts", session.is_sound());
         }
-        Ok(())
+        self.check_scripts()
+    }
+
+    fn check_scripts(&self) -> Result<(), Broken> {
+        let (bytes, by_use) = self.scripts.counted();
+        same("bytes of scripts", self.scripts.bytes(), bytes)?;
+        same("scripts by use", by_use, self.scripts.len())
     }
 
     fn check_endings(&self) -> Result<(), Broken> {

@@ -3,9 +3,12 @@
 //! Tags are the positions of the variants. They are never reused or reordered: new ones go to the end, and a
 //! command that older nodes do not know is proposed only once [`Command::Activate`] has raised the machine version.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{KeyCommand, Limits, MachineVersion, Once, Watched};
+use crate::script::{Program, ScriptDigest};
 use crate::types::{
     Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Ttl,
 };
@@ -139,6 +142,18 @@ pub enum Command {
         /// The lease that it asked for.
         key: LeaseKey,
     },
+    /// Holds a script, for those who name it by its digest.
+    LoadScript {
+        /// Its name.
+        digest: ScriptDigest,
+        /// What it does.
+        #[serde(with = "shared_program")]
+        program: Arc<Program>,
+    },
+    /// Runs a script.
+    RunScript(RunScript),
+    /// Forgets all scripts that are held.
+    FlushScripts,
 }
 
 /// A request for a lease.
@@ -247,4 +262,67 @@ pub enum SetCondition {
     IfDigestEqual(u64),
     /// Only if a value of another digest, or none, is stored (`IFDNE`).
     IfDigestNotEqual(u64),
+}
+
+/// A script and what it is called with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunScript {
+    /// Which script.
+    pub source: ScriptSource,
+    /// The database that is selected when it begins.
+    pub database: Database,
+    /// How many databases `SELECT` reaches within it.
+    pub databases: u8,
+    /// Longest key and value that it may store, in bytes.
+    pub value_bytes_max: u32,
+    /// `KEYS`
+    pub keys: Vec<SharedBytes>,
+    /// `ARGV`
+    pub arguments: Vec<SharedBytes>,
+}
+
+/// Which script is run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScriptSource {
+    /// One that is held.
+    Held {
+        /// Its name.
+        digest: ScriptDigest,
+    },
+    /// This one, which is held from then on.
+    Given {
+        /// Its name.
+        digest: ScriptDigest,
+        /// What it does.
+        #[serde(with = "shared_program")]
+        program: Arc<Program>,
+    },
+}
+
+impl ScriptSource {
+    /// The script's name.
+    #[must_use]
+    pub const fn digest(&self) -> ScriptDigest {
+        match self {
+            Self::Held { digest } | Self::Given { digest, .. } => *digest,
+        }
+    }
+}
+
+/// A program that a machine shares with its snapshots.
+pub(super) mod shared_program {
+    use super::{Arc, Deserialize, Deserializer, Program, Serialize, Serializer};
+
+    pub(in crate::machine) fn serialize<S: Serializer>(
+        program: &Arc<Program>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        program.as_ref().serialize(serializer)
+    }
+
+    pub(in crate::machine) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<Program>, D::Error> {
+        Program::deserialize(deserializer).map(Arc::new)
+    }
 }

@@ -34,6 +34,7 @@ mod queue;
 mod read;
 mod redis;
 mod requests;
+mod script;
 mod sessions;
 mod slab;
 mod snapshot;
@@ -45,15 +46,18 @@ mod transaction;
 mod waits;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use check::Broken;
 pub use command::{
-    Acquire, Command, LeaseKey, ReleaseCause, Renewal, Set, SetCondition, SetExpiry, TtlCondition, Wait,
+    Acquire, Command, LeaseKey, ReleaseCause, Renewal, RunScript, ScriptSource, Set, SetCondition, SetExpiry,
+    TtlCondition, Wait,
 };
 pub use config::{Limits, MachineVersion};
 pub use key_command::{KeyCommand, ManyCondition, Sighting, Watched, digest};
 pub use outcome::{Applied, Effect, EndReason, Holder, LimitKind, Outcome, Refusal, UnsupportedVersion};
 pub use read::{LeaseInfo, LeasePage, Stats};
+pub use script::{Preview, ScriptAccess};
 pub use snapshot::{SnapshotError, View};
 pub use submission::{Once, Repeat, Submission};
 
@@ -61,6 +65,7 @@ use crate::types::Timestamp;
 use endings::Endings;
 use leases::Leases;
 use requests::Requests;
+use script::Scripts;
 use sessions::Sessions;
 use token::TokenCounter;
 use transaction::Serving;
@@ -78,6 +83,8 @@ pub struct LeaseMachine {
     requests: Requests,
     endings: Endings,
     sessions: Sessions,
+    /// A view shares them until they change.
+    scripts: Arc<Scripts>,
     /// The highest incarnation of each node that ever started.
     incarnations: BTreeMap<u64, u64>,
     /// Between entries always [`Serving::AtOnce`].
@@ -98,6 +105,7 @@ impl LeaseMachine {
             requests: Requests::new(),
             endings: Endings::new(),
             sessions: Sessions::default(),
+            scripts: Arc::default(),
             incarnations: BTreeMap::new(),
             serving: Serving::AtOnce,
         }

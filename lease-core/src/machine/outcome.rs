@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{LeaseKey, MachineVersion};
+use crate::script::ScriptReply;
 use crate::types::{Attachment, FenceToken, OwnerId, SharedBytes, Timestamp};
 
 /// The answer to one command.
@@ -85,6 +86,10 @@ pub enum Outcome {
     Transaction(Vec<Outcome>),
     /// A watched key was changed: nothing was done.
     WatchFailed,
+    /// What a script answers.
+    Replied(ScriptReply),
+    /// No script of that digest is held: nothing was done.
+    NoScript,
 }
 
 /// Who holds a lease, as of one entry.

@@ -208,6 +208,7 @@ fn payload_bytes(outcome: &Outcome) -> usize {
                 .map(|outcome| payload_bytes(outcome).saturating_add(size_of::<Outcome>()));
             each.fold(0, usize::saturating_add)
         }
+        Outcome::Replied(reply) => reply.bytes(),
         _ => 0,
     }
 }

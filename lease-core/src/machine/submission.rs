@@ -57,7 +57,8 @@ impl Command {
             | Self::Set(_)
             | Self::Delete { .. }
             | Self::Key(_)
-            | Self::Transaction { .. } => Repeat::NeedsNumber,
+            | Self::Transaction { .. }
+            | Self::RunScript(_) => Repeat::NeedsNumber,
             Self::Tick
             | Self::Renew(_)
             | Self::RenewMany(_)
@@ -68,7 +69,9 @@ impl Command {
             | Self::Activate { .. }
             | Self::SetLimits(_)
             | Self::Touch { .. }
-            | Self::Withdraw { .. } => Repeat::Harmless,
+            | Self::Withdraw { .. }
+            | Self::LoadScript { .. }
+            | Self::FlushScripts => Repeat::Harmless,
         }
     }
 }

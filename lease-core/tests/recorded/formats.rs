@@ -58,7 +58,25 @@ const COMMANDS: &[&str] = &[
     "multi lock:a 300 70000 lock:b none exec set lock:a worker-a over ifdeq 7 , persist lock:b , pexpire lock:b 5 nx",
     "withdraw 3.2.70000 300 lock:a",
     "once 3.2.70000 300 set lock:a worker-a px 5000 nx",
+    EVERY_CONSTRUCT,
+    "eval 8 3 keys lock:a lock:b args worker-a : return redis.call('del', KEYS[1])",
+    "evalsha 8 0 keys args :",
+    "script-flush",
 ];
+
+/// A script that holds every kind of node.
+const EVERY_CONSTRUCT: &str = "script-load 7 \
+    local function own(key) return redis.call('get', key) == ARGV[1] end \
+    local count, step, list, say = 0, 1.5, {1, 'two', named = true, [3] = false; nil}, nil \
+    for i, key in ipairs(KEYS) do if own(key) then count = count + redis.call('del', key) \
+    elseif not own(key) and #key > 2 or -1 < i then list[i], say = redis.pcall('pttl', key), i .. key else break end end \
+    for i = 1, 10, 2 do count = count - i * 2 / 3 % 4 end \
+    while count >= 7 do count = count - 1 end \
+    repeat local done = count ~= 8 until done or count <= 9 \
+    do local sub = string.sub end \
+    table.insert(list, (unpack(list))) \
+    if count > 10 then return end \
+    return {count, redis.status_reply('OK')}";
 
 /// A history that leaves every kind of item in a snapshot.
 const HISTORY: &[(u64, &str)] = &[
@@ -96,6 +114,9 @@ const HISTORY: &[(u64, &str)] = &[
     (24, "once 2.1.5 5 set lock:ever value-4"),
     (24, "once 2.1.6 5 acquire lock:ever worker-j 1000"),
     (24, "withdraw 2.1.7 5 lock:ever"),
+    (24, "script-load 1 return 1"),
+    (24, "script-load 2 return 2"),
+    (25, "evalsha 1 0 keys args :"),
 ];
 
 fn hex(bytes: &[u8]) -> String {
@@ -176,9 +197,12 @@ fn every_kind_of_command_is_among_those_that_are_recorded() {
         Command::Key(_) => 18,
         Command::Transaction { .. } => 19,
         Command::Withdraw { .. } => 20,
+        Command::LoadScript { .. } => 21,
+        Command::RunScript(_) => 22,
+        Command::FlushScripts => 23,
     };
     // A new kind does not compile until it stands here: record it above as well. Tags are the numbers here.
-    let last = 20;
+    let last = 23;
     let commands = commands();
     for expected in 0..=last {
         let command = commands

@@ -1,9 +1,13 @@
 //! The words of a script: one entry a line, `TIME COMMAND [; COMMAND ..]`.
 
+use std::sync::Arc;
+
 use lease_core::machine::{
     Acquire, Command, KeyCommand, LeaseKey, Limits, MachineVersion, ManyCondition, Once, ReleaseCause,
-    Renewal, Set, SetCondition, SetExpiry, Sighting, Submission, TtlCondition, Wait, Watched,
+    Renewal, RunScript, ScriptSource, Set, SetCondition, SetExpiry, Sighting, Submission, TtlCondition, Wait,
+    Watched,
 };
+use lease_core::script::{Program, ScriptDigest};
 use lease_core::{
     Attachment, Database, FenceToken, LeaseName, Metadata, OwnerId, RequestId, SharedBytes, Timestamp, Ttl,
 };
@@ -90,9 +94,11 @@ pub(crate) fn submission(text: &str, limits: Limits) -> Submission {
 /// One command. `limits` are those that are active, of which a `limit` changes one.
 pub(crate) fn command(text: &str, limits: Limits) -> Command {
     let mut words = Words(text.split_whitespace().peekable());
-    let command = match words.next() {
+    let first = words.next();
+    let command = match first {
         "tick" => Command::Tick,
         "touch" => Command::Touch { key: words.key() },
+        "script-load" | "eval" | "evalsha" | "script-flush" => script(first, &mut words),
         "acquire" => Command::Acquire(acquire(&mut words)),
         "renew" => Command::Renew(renewal(&mut words)),
         "renew-many" => {
@@ -338,4 +344,55 @@ fn limit(words: &mut Words<'_>, mut limits: Limits) -> Limits {
     };
     *field = words.number();
     limits
+}
+
+/// What concerns scripts.
+fn script(first: &str, words: &mut Words<'_>) -> Command {
+    match first {
+        "script-load" => Command::LoadScript {
+            digest: digest(words),
+            program: program(words),
+        },
+        "script-flush" => Command::FlushScripts,
+        _ => Command::RunScript(run_script(words)),
+    }
+}
+
+/// A script's digest by a number of one byte.
+fn digest(words: &mut Words<'_>) -> ScriptDigest {
+    ScriptDigest::new([u8::try_from(words.number()).unwrap(); 20])
+}
+
+/// What is left of the words is a script.
+fn program(words: &mut Words<'_>) -> Arc<Program> {
+    let text = words.0.by_ref().collect::<Vec<_>>().join(" ");
+    Arc::new(Program::parse(text.as_bytes()).unwrap())
+}
+
+/// `NUMBER DATABASE keys KEY .. args ARGUMENT .. : [TEXT]`
+fn run_script(words: &mut Words<'_>) -> RunScript {
+    let (digest, database) = (digest(words), Database::new(words.number()).unwrap());
+    let mut until = |end: &str| {
+        let mut list = Vec::new();
+        while !words.take(end) {
+            list.push(SharedBytes::from(words.next()));
+        }
+        list
+    };
+    assert_eq!(until("keys"), []);
+    let (keys, arguments) = (until("args"), until(":"));
+    let source = if words.0.peek().is_some() {
+        let program = program(words);
+        ScriptSource::Given { digest, program }
+    } else {
+        ScriptSource::Held { digest }
+    };
+    RunScript {
+        source,
+        database,
+        databases: 16,
+        value_bytes_max: 1_048_576,
+        keys,
+        arguments,
+    }
 }

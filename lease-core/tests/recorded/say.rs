@@ -2,6 +2,7 @@
 
 use lease_core::Timestamp;
 use lease_core::machine::{Effect, EndReason, Holder, LeaseInfo, LeaseKey, Outcome};
+use lease_core::script::ScriptReply;
 
 /// The answer to a command.
 pub(crate) fn outcome(outcome: &Outcome) -> String {
@@ -45,6 +46,8 @@ pub(crate) fn outcome(outcome: &Outcome) -> String {
             format!("not stored, there is: {current}")
         }
         Outcome::Refused(refusal) => format!("refused: {refusal}"),
+        Outcome::Replied(reply) => format!("replied: {}", self::reply(reply)),
+        Outcome::NoScript => "no such script".to_owned(),
         Outcome::Count(count) => format!("{count} keys"),
         Outcome::Looked(seen) => {
             let seen = seen
@@ -147,5 +150,19 @@ fn why(reason: &EndReason) -> String {
         EndReason::Orphaned => "orphaned".to_owned(),
         EndReason::Cancelled => "cancelled".to_owned(),
         EndReason::Unknown => "unknown".to_owned(),
+    }
+}
+
+fn reply(reply: &ScriptReply) -> String {
+    match reply {
+        ScriptReply::Nil => "nil".to_owned(),
+        ScriptReply::Integer(number) => number.to_string(),
+        ScriptReply::Bulk(bytes) => format!("{bytes:?}"),
+        ScriptReply::Status(text) => format!("+{text}"),
+        ScriptReply::Error(text) => format!("-{text}"),
+        ScriptReply::Array(items) => {
+            let items: Vec<String> = items.iter().map(self::reply).collect();
+            format!("[{}]", items.join(", "))
+        }
     }
 }

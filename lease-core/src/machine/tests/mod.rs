@@ -17,6 +17,8 @@ mod properties;
 mod queueing;
 mod redis;
 mod requesting;
+mod script_commands;
+mod scripts;
 mod snapshots;
 mod steps;
 mod words;

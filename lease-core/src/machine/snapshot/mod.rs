@@ -6,22 +6,27 @@
 //! Items are ordered by what replicas agree on (sequence numbers, tokens), never by slots. Indexes are not stored:
 //! they are made anew.
 
+mod restore;
+
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::codec::{self, CodecError};
+use super::command::shared_program;
 use super::endings::Ending;
-use super::leases::{DeadlineSetBy, Hold, Record};
+use super::leases::{DeadlineSetBy, Record};
 use super::requests::{Over, Request, RequestKey, RequestState};
+use super::script::Scripts;
 use super::sessions::{Session, Sessions};
 use super::slab::{SlabView, Slot};
 use super::token::TokenCounter;
 use super::waits::{Presence, Wait, WaitId};
 use super::{EndReason, LeaseKey, LeaseMachine, Limits, MachineVersion};
-use crate::limits::ENTRY_BYTES_MAX;
+use crate::script::{Program, ScriptDigest};
 use crate::types::{Attachment, FenceToken, Metadata, OwnerId, RequestId, Timestamp, Ttl};
 
 /// What every snapshot starts with.
@@ -69,6 +74,7 @@ pub struct View {
     requests: SlabView<Request>,
     endings: SlabView<Ending>,
     sessions: Sessions,
+    scripts: Arc<Scripts>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +98,7 @@ enum Item {
     Ending(Ending),
     Close { items: u64 },
     Session { node: u64, session: Session },
+    Script(StoredScript),
 }
 
 impl Item {
@@ -103,6 +110,7 @@ impl Item {
             Self::Wait(wait) => (2, wait.id.get()),
             Self::Ending(ending) => (3, ending.sequence),
             Self::Session { node, .. } => (4, *node),
+            Self::Script(script) => (5, script.place),
             Self::Close { .. } => (u8::MAX, u64::MAX),
         }
     }
@@ -147,6 +155,15 @@ struct StoredWait {
     presence: Presence,
 }
 
+/// A script that is held; the one that was used longest ago has the first place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct StoredScript {
+    place: u64,
+    digest: ScriptDigest,
+    #[serde(with = "shared_program")]
+    program: Arc<Program>,
+}
+
 impl LeaseMachine {
     /// The state as it is now, in some hundred microseconds for a million leases: nothing is copied but pointers.
     #[must_use]
@@ -167,159 +184,8 @@ impl LeaseMachine {
             requests: self.requests.view(),
             endings: self.endings.view(),
             sessions: self.sessions.clone(),
+            scripts: Arc::clone(&self.scripts),
         }
-    }
-
-    /// Reads back what [`View::encode`] wrote.
-    ///
-    /// # Errors
-    /// [`SnapshotError`]; whatever was read is dropped.
-    pub fn decode(input: &mut impl Read) -> Result<Self, SnapshotError> {
-        let mut start = [0; MAGIC.len() + 1];
-        input.read_exact(&mut start).map_err(SnapshotError::Read)?;
-        let [magic @ .., format] = start;
-        if magic != MAGIC {
-            return Err(SnapshotError::NotASnapshot);
-        }
-        if format != FORMAT {
-            return Err(SnapshotError::Item(CodecError::UnknownFormat {
-                found: format,
-                known: FORMAT,
-            }));
-        }
-        let mut frame = Vec::new();
-        let header: Header = read_item(input, &mut frame)?;
-        if header.version > MachineVersion::LATEST {
-            let known = MachineVersion::LATEST;
-            return Err(SnapshotError::UnsupportedVersion {
-                found: header.version,
-                known,
-            });
-        }
-        let mut machine = Self::new();
-        let mut items: u64 = 0;
-        let mut last = None;
-        loop {
-            let item: Item = read_item(input, &mut frame)?;
-            let place = Some(item.place());
-            if place <= last {
-                return Err(inconsistent(format!("item {items} is out of order")));
-            }
-            last = place;
-            match item {
-                Item::Request(request) => machine.restore_request(request),
-                Item::Lease(lease) => machine.restore_lease(lease)?,
-                Item::Wait(wait) => machine.restore_wait(wait)?,
-                Item::Ending(ending) => machine.endings.restore(ending),
-                Item::Session { node, session } => machine.sessions.restore(node, session),
-                Item::Close { items: expected } if expected == items => break,
-                Item::Close { items: expected } => {
-                    return Err(inconsistent(format!("{items} items, not {expected}")));
-                }
-            }
-            items = items.saturating_add(1);
-        }
-        machine.restore_header(header);
-        machine
-            .check()
-            .map_err(|broken| inconsistent(broken.to_string()))?;
-        Ok(machine)
-    }
-
-    fn restore_header(&mut self, header: Header) {
-        self.version = header.version;
-        self.limits = header.limits;
-        self.now = header.now.min(Timestamp::LAST);
-        self.tokens = header.tokens;
-        self.waits.restore_last_id(header.last_wait);
-        self.requests.restore_last_sequence(header.last_over);
-        self.endings.restore_last_sequence(header.last_ending);
-        self.incarnations = header.incarnations;
-    }
-
-    fn restore_request(&mut self, stored: StoredRequest) {
-        let StoredRequest {
-            key,
-            owner,
-            id,
-            token,
-            reason,
-            at,
-            sequence,
-        } = stored;
-        self.requests.restore_over(
-            RequestKey { key, owner, id },
-            Over {
-                token,
-                reason,
-                at,
-                sequence,
-            },
-        );
-    }
-
-    fn restore_lease(&mut self, stored: StoredLease) -> Result<(), SnapshotError> {
-        let slot = self.leases.find_or_make(&stored.key);
-        if self.leases.hold(slot).is_some() {
-            return Err(inconsistent(format!("{} is held twice", stored.key.name)));
-        }
-        let request = stored.request.map(|id| {
-            let key = RequestKey {
-                key: stored.key,
-                owner: stored.owner.clone(),
-                id,
-            };
-            self.requests.insert(key, RequestState::Held(stored.token))
-        });
-        let hold = Hold {
-            owner: stored.owner,
-            token: stored.token,
-            granted_at: stored.granted_at,
-            deadline: stored.deadline,
-            ttl: stored.ttl,
-            metadata: stored.metadata,
-            request,
-            deadline_set_by: stored.deadline_set_by,
-        };
-        self.leases.put_hold(slot, hold);
-        Ok(())
-    }
-
-    fn restore_wait(&mut self, stored: StoredWait) -> Result<(), SnapshotError> {
-        if self.waits.by_attachment(stored.attachment).is_some() {
-            return Err(inconsistent(format!(
-                "two waits have the attachment {}",
-                stored.attachment
-            )));
-        }
-        let slot = self.leases.find_or_make(&stored.key);
-        let request = stored.request.map(|id| {
-            let key = RequestKey {
-                key: stored.key,
-                owner: stored.owner.clone(),
-                id,
-            };
-            self.requests.insert(key, RequestState::Waiting(Slot::FIRST))
-        });
-        let wait = Wait {
-            id: stored.id,
-            record: slot,
-            owner: stored.owner,
-            ttl: stored.ttl,
-            metadata: stored.metadata,
-            request,
-            attachment: stored.attachment,
-            attempt_at: stored.attempt_at,
-            deadline: stored.deadline,
-            presence: stored.presence,
-        };
-        self.leases.charge(wait.bytes());
-        self.leases.add_waiter(slot);
-        let wait = self.waits.insert(wait);
-        if let Some(request) = request {
-            self.requests.set_waiting(request, wait);
-        }
-        Ok(())
     }
 }
 
@@ -372,6 +238,14 @@ impl View {
         for (node, session) in self.sessions.iter() {
             let session = session.clone();
             write(Item::Session { node, session })?;
+        }
+        for (place, (digest, program)) in (0..).zip(self.scripts.in_order()) {
+            let program = Arc::clone(program);
+            write(Item::Script(StoredScript {
+                place,
+                digest,
+                program,
+            }))?;
         }
         write_item(out, &Item::Close { items })
     }
@@ -449,36 +323,4 @@ fn write_item<T: Serialize>(out: &mut impl Write, item: &T) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(&bytes)
-}
-
-/// Reads no more than is there: a length that lies costs nothing.
-fn read_item<'a, T: Deserialize<'a>>(
-    input: &mut impl Read,
-    frame: &'a mut Vec<u8>,
-) -> Result<T, SnapshotError> {
-    let mut length = [0; 4];
-    input.read_exact(&mut length).map_err(SnapshotError::Read)?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > ENTRY_BYTES_MAX {
-        let error = CodecError::TooLarge {
-            what: "snapshot item",
-            found: length,
-            max: ENTRY_BYTES_MAX,
-        };
-        return Err(SnapshotError::Item(error));
-    }
-    frame.clear();
-    let read = input
-        .by_ref()
-        .take(length as u64)
-        .read_to_end(frame)
-        .map_err(SnapshotError::Read)?;
-    if read != length {
-        return Err(SnapshotError::Read(io::ErrorKind::UnexpectedEof.into()));
-    }
-    codec::decode("snapshot item", frame).map_err(SnapshotError::Item)
-}
-
-const fn inconsistent(detail: String) -> SnapshotError {
-    SnapshotError::Inconsistent { detail }
 }
