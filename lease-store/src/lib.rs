@@ -82,7 +82,7 @@ pub use raft::failure::NodeFailure;
 pub use resp::{Flushing, PasswordError};
 pub use runtime::{Rt, Tokio};
 pub use server::{Exposure, Ready, Server, ServerConfig, ServerError};
-pub use service::{CallError, Stored, TtlAnswer};
+pub use service::{CallError, NamedScript, ScriptCall, Stored, TtlAnswer};
 pub use start::StartError;
 pub use store::{LeaseStore, MemberStatus, NodeStatus, Standing, Store};
 pub use token_floor::{FloorError, TokenFloor};

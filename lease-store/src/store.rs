@@ -143,6 +143,19 @@ impl<R: Rt> Store<R> {
         }
     }
 
+    /// The cluster's time at a moment after the call, up to which all that was acknowledged is applied here.
+    pub(crate) async fn proven_time(&self) -> Result<Timestamp, StoreError> {
+        let proven = R::timeout(READ_WITHIN, self.parts.reader.barrier::<R>()).await;
+        proven
+            .unwrap_or_else(|_| Err(self.unavailable()))
+            .map_err(of_read)
+    }
+
+    /// A look at the machine of this node as it is, proven or not.
+    pub(crate) fn glance<T>(&self, look: impl FnOnce(&LeaseMachine) -> T) -> T {
+        self.parts.replica.look(look)
+    }
+
     /// The leases of several names, as of one moment after the call.
     pub(crate) async fn see_all(&self, keys: &[LeaseKey]) -> Result<Vec<Option<Seen>>, StoreError> {
         let seen = R::timeout(READ_WITHIN, self.see_all_at_leisure(keys)).await;

@@ -66,7 +66,7 @@ pub(super) fn info(store: &LeaseStore, facts: ServerFacts, request: &Request) ->
         &[
             ("lease_last_token", stats.last_token.to_string()),
             ("lease_waiters", stats.waiters.to_string()),
-            ("number_of_cached_scripts", "0".to_owned()),
+            ("number_of_cached_scripts", store.scripts_held().to_string()),
         ],
     );
     section(

@@ -16,6 +16,7 @@ mod listener;
 mod plan;
 mod pubsub;
 mod questions;
+mod scripts;
 mod session;
 mod transaction;
 mod verb;

@@ -16,6 +16,7 @@ use super::connection::Connection;
 use super::hello::{auth, hello};
 use super::info::{command, info};
 use super::keyspace::Databases;
+use super::scripts;
 use super::session::Mark;
 use super::verb::{Question, Verb};
 use super::{keys, keyspace, questions};
@@ -92,6 +93,8 @@ impl Connection {
             }
             Verb::Lease(verb) => self.plan_lease(verb, request),
             Verb::Key(verb) => keys::plan(self, verb, request),
+            Verb::Eval(naming, access) => scripts::eval(self, request, naming, access),
+            Verb::Script => scripts::script(self, request),
             Verb::Keys => keyspace::keys(self, request),
             Verb::Scan => keyspace::scan(self, request),
             Verb::Dbsize => keyspace::size(self),

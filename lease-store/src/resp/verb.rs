@@ -1,7 +1,10 @@
 //! The commands that are served, beside `LEASE.*` and those on keys: their names, and how many arguments each takes.
 
+use lease_core::machine::ScriptAccess;
 use lease_core::redis::{self, Arity, KeyVerb};
 use lease_core::wire::{ErrorWord, LeaseVerb, Reply, Request};
+
+use super::scripts::Naming;
 
 /// Bytes of a name or an argument that an error text repeats, as Redis does.
 const SHOWN_BYTES_MAX: usize = 128;
@@ -14,6 +17,7 @@ pub(super) enum Verb {
     Ask(Question),
     Dbsize,
     Discard,
+    Eval(Naming, ScriptAccess),
     Exec,
     Flushall,
     Flushdb,
@@ -24,6 +28,7 @@ pub(super) enum Verb {
     Quit,
     Reset,
     Scan,
+    Script,
     Subscribe,
     Unsubscribe,
     Watch,
@@ -50,7 +55,7 @@ pub(super) enum Question {
 }
 
 /// The commands by name; `LEASE.*` and those on keys have tables of their own.
-const TABLE: [(&str, Verb, Arity); 30] = [
+const TABLE: [(&str, Verb, Arity); 35] = [
     ("auth", Verb::Ask(Question::Auth), Arity::at_least(1)),
     ("client", Verb::Ask(Question::Client), Arity::at_least(1)),
     ("cluster", Verb::Ask(Question::Cluster), Arity::at_least(1)),
@@ -59,6 +64,26 @@ const TABLE: [(&str, Verb, Arity); 30] = [
     ("dbsize", Verb::Dbsize, Arity::exactly(0)),
     ("discard", Verb::Discard, Arity::exactly(0)),
     ("echo", Verb::Ask(Question::Echo), Arity::exactly(1)),
+    (
+        "eval",
+        Verb::Eval(Naming::Text, ScriptAccess::ReadWrite),
+        Arity::at_least(2),
+    ),
+    (
+        "eval_ro",
+        Verb::Eval(Naming::Text, ScriptAccess::ReadOnly),
+        Arity::at_least(2),
+    ),
+    (
+        "evalsha",
+        Verb::Eval(Naming::Digest, ScriptAccess::ReadWrite),
+        Arity::at_least(2),
+    ),
+    (
+        "evalsha_ro",
+        Verb::Eval(Naming::Digest, ScriptAccess::ReadOnly),
+        Arity::at_least(2),
+    ),
     ("exec", Verb::Exec, Arity::exactly(0)),
     ("flushall", Verb::Flushall, Arity::at_least(0)),
     ("flushdb", Verb::Flushdb, Arity::at_least(0)),
@@ -74,6 +99,7 @@ const TABLE: [(&str, Verb, Arity); 30] = [
     ("quit", Verb::Quit, Arity::at_least(0)),
     ("reset", Verb::Reset, Arity::exactly(0)),
     ("scan", Verb::Scan, Arity::at_least(1)),
+    ("script", Verb::Script, Arity::at_least(1)),
     ("select", Verb::Ask(Question::Select), Arity::exactly(1)),
     ("subscribe", Verb::Subscribe, Arity::at_least(1)),
     ("time", Verb::Ask(Question::Time), Arity::exactly(0)),
@@ -166,12 +192,14 @@ impl Verb {
             }
             Self::Lease(_)
             | Self::Dbsize
+            | Self::Eval(..)
             | Self::Flushall
             | Self::Flushdb
             | Self::Keys
             | Self::Psubscribe
             | Self::Punsubscribe
             | Self::Scan
+            | Self::Script
             | Self::Subscribe
             | Self::Unsubscribe => InTransaction::Refused,
         }

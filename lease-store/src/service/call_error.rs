@@ -1,5 +1,6 @@
 use lease_core::InvalidValue;
 use lease_core::machine::Refusal;
+use lease_core::script::LoadError;
 use lease_core::wire::{ErrorWord, Reply};
 use thiserror::Error;
 
@@ -24,6 +25,12 @@ pub enum CallError {
     /// The wait ended while nobody held the lease, and it was not granted.
     #[error("the wait is over without a grant: try again")]
     WaitOver,
+    /// No script of that digest is held. Nothing was applied.
+    #[error("No matching script. Please use EVAL.")]
+    NoScript,
+    /// A script is not taken. Nothing was applied.
+    #[error(transparent)]
+    Script(#[from] LoadError),
     /// The machine answered what no command of this kind is answered: a bug of ours.
     #[error("unexpected outcome of {command}")]
     Unexpected {
@@ -43,7 +50,8 @@ impl CallError {
             | Self::Moved => ErrorWord::Unknown,
             Self::Store(StoreError::TooLarge) => ErrorWord::Limit,
             Self::Refused(refusal) => refusal_word(refusal),
-            Self::Invalid(_) => ErrorWord::Err,
+            Self::Invalid(_) | Self::Script(_) => ErrorWord::Err,
+            Self::NoScript => ErrorWord::NoScript,
             Self::WaitOver => ErrorWord::ClusterDown,
         }
     }

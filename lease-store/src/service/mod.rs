@@ -11,7 +11,10 @@ mod call_error;
 mod keys;
 mod keyspace;
 mod leases;
+mod scripts;
 
 pub use call_error::CallError;
 pub use keys::{Stored, TtlAnswer};
 pub(crate) use keys::{changed, looked};
+pub(crate) use scripts::Attempt;
+pub use scripts::{NamedScript, ScriptCall};
