@@ -11,6 +11,15 @@ pub struct Books {
     highest: BTreeMap<String, u64>,
 }
 
+/// Whether keys are remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// They are.
+    Good,
+    /// They are not: as after the deduplication window.
+    Lost,
+}
+
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
@@ -30,9 +39,9 @@ pub enum Done {
 impl Books {
     /// Does the work of `key` once. A key that is known is answered before its token is looked at: its work is done, and
     /// saying so harms nobody.
-    pub fn work(&mut self, key: &str, body: Value, fence: Option<(String, u64)>, forgets_keys: bool) -> Done {
+    pub fn work(&mut self, key: &str, body: Value, fence: Option<(String, u64)>, memory: Memory) -> Done {
         if let Some((first, number)) = self.keys.get(key)
-            && !forgets_keys
+            && memory == Memory::Good
         {
             return if *first == body {
                 Done::Before(*number)

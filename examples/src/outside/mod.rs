@@ -19,7 +19,7 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-pub use self::books::{Books, Done};
+pub use self::books::{Books, Done, Memory};
 pub use self::switches::Switches;
 
 /// A running outside server; a clone is the same one.
@@ -106,13 +106,19 @@ async fn work(State(outside): State<Outside>, headers: HeaderMap, body: Bytes) -
         return refuse(StatusCode::TOO_MANY_REQUESTS, "come back later");
     }
     let fence = text(&headers, "fence-token").and_then(|token| token.parse().ok());
-    let resource = body["resource"].as_str().unwrap_or_default().to_owned();
-    let done = outside.books().work(
-        &key,
-        body,
-        fence.map(|token| (resource, token)),
-        switches.forget_keys,
-    );
+    let resource = body
+        .get("resource")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let memory = if switches.forget_keys {
+        Memory::Lost
+    } else {
+        Memory::Good
+    };
+    let done = outside
+        .books()
+        .work(&key, body, fence.map(|token| (resource, token)), memory);
     if switches.lose_answer {
         // The work is done, and nobody will ever hear of it from here.
         std::future::pending::<()>().await;

@@ -39,8 +39,8 @@ impl Switches {
     /// With those that the object names turned as it says.
     #[must_use]
     pub fn with(mut self, body: &Value) -> Self {
-        let number = |name: &str, before| body[name].as_u64().unwrap_or(before);
-        let switch = |name: &str, before| body[name].as_bool().unwrap_or(before);
+        let number = |name: &str, before| body.get(name).and_then(Value::as_u64).unwrap_or(before);
+        let switch = |name: &str, before| body.get(name).and_then(Value::as_bool).unwrap_or(before);
         self.slow_ms = number("slow_ms", self.slow_ms);
         self.lose_answers = number("lose_answers", self.lose_answers);
         self.forget_keys = switch("forget_keys", self.forget_keys);
