@@ -31,8 +31,8 @@
 //! For work under a lease use fence-client, which renews it and learns of its loss; it takes a [`LeaseStore`] as it takes
 //! a server's address. What is promised: `docs/guarantees.md`.
 //!
-//! [`LeaseStore`] is the store, [`StoreConfig`] sets it up, [`Server`] puts listeners in front of it. The modules that
-//! are not shown here are for this repository's simulation and fault tests; nothing is promised about them.
+//! [`LeaseStore`] is the store, [`StoreConfig`] sets it up, [`Server`] puts listeners in front of it. The feature
+//! `test-util` opens more, for this repository's simulation and fault tests; nothing is promised about that.
 
 mod absences;
 mod admin;
@@ -46,15 +46,31 @@ mod keeper;
 mod leadership;
 mod metrics;
 mod orphans;
+#[cfg(not(feature = "test-util"))]
+#[expect(unreachable_pub, reason = "what the simulation and the fault tests reach")]
+#[expect(unused_imports, reason = "what only they need")]
+#[cfg_attr(not(test), expect(dead_code, reason = "what only they need"))]
+mod peers;
+#[cfg(feature = "test-util")]
 #[doc(hidden)]
 pub mod peers;
 mod proposer;
+#[cfg(not(feature = "test-util"))]
+#[expect(unreachable_pub, reason = "what the simulation and the fault tests reach")]
+#[expect(unused_imports, dead_code, reason = "what only they need")]
+mod raft;
+#[cfg(feature = "test-util")]
 #[doc(hidden)]
 pub mod raft;
 mod reader;
 mod replica;
 mod resp;
 mod role;
+#[cfg(not(feature = "test-util"))]
+#[expect(unreachable_pub, reason = "what the simulation and the fault tests reach")]
+#[expect(unused_imports, reason = "what only they need")]
+mod runtime;
+#[cfg(feature = "test-util")]
 #[doc(hidden)]
 pub mod runtime;
 mod server;
@@ -80,12 +96,15 @@ pub use raft::data_dir::DataDirError;
 pub use raft::error::StartError as RaftStartError;
 pub use raft::failure::NodeFailure;
 pub use resp::{Flushing, PasswordError};
-pub use runtime::{Rt, Tokio};
 pub use server::{Exposure, Ready, Server, ServerConfig, ServerError};
 pub use service::{CallError, NamedScript, ScriptCall, Stored, TtlAnswer};
 pub use start::StartError;
-pub use store::{LeaseStore, MemberStatus, NodeStatus, Standing, Store};
+pub use store::{LeaseStore, MemberStatus, NodeStatus, PeerProgress, Standing, Store};
 pub use token_floor::{FloorError, TokenFloor};
+
+/// The runtime that a [`Store`] runs on; a [`LeaseStore`] runs on tokio. For generic code and the simulation.
+#[doc(hidden)]
+pub use runtime::{Rt, Tokio};
 
 #[cfg(test)]
 mod tests;

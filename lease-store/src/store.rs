@@ -26,7 +26,7 @@ use crate::role::Role;
 use crate::runtime::{Rt, Tokio};
 use crate::waiters::Waiters;
 
-pub use crate::raft::node::{MemberStatus, NodeStatus, Standing};
+pub use crate::raft::node::{MemberStatus, NodeStatus, PeerProgress, Standing};
 
 /// A running store. Clones are handles of the same one.
 pub type LeaseStore = Store<Tokio>;
