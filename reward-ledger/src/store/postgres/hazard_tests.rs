@@ -31,10 +31,11 @@ async fn rows(session: &Client, text: &str) -> usize {
     session.query(text, &[]).await.unwrap().len()
 }
 
-/// Waits until a session stands and waits for another one's lock.
+/// Waits until a session stands and waits for another one's lock. By the locks themselves: within a transaction, the
+/// server shows the activity of sessions as it was at the first look.
 async fn until_somebody_waits(session: &Client) {
-    let waiting =
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let waiting = "SELECT FROM pg_locks WHERE NOT granted AND pid IN \
+        (SELECT pid FROM pg_stat_activity WHERE datname = current_database())";
     while rows(session, waiting).await == 0 {
         tokio::task::yield_now().await;
     }
