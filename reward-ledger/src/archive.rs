@@ -126,7 +126,7 @@ pub enum ImportError {
 impl ImportError {
     /// Whether the same import may succeed when it is run again.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
             Self::Read { .. } => true,
