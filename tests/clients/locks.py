@@ -14,7 +14,7 @@ import uuid
 
 import redis
 import redis.asyncio
-from redis.exceptions import LockError, LockNotOwnedError, ResponseError
+from redis.exceptions import LockError, LockNotOwnedError
 
 # Within this a cluster has a leader again, and a condition that is waited for must hold.
 SOON_S = 30
@@ -184,34 +184,21 @@ def leader_killed(leader, follower):
     return key
 
 
-def scripts_are_served(node):
-    try:
-        client(node).eval("return 1", 0)
-        return True
-    except ResponseError as error:
-        if "unknown command" in str(error):
-            return False
-        raise
+def run_all(node):
+    for test in (commands, messages, lock, lost_lock, lock_without_end):
+        test(node)
+        print("ok", test.__name__, flush=True)
+    asyncio.run(asyncio_lock(node))
+    print("ok", asyncio_lock.__name__, flush=True)
 
 
 def main():
     leader, follower = leader_and_follower()
-    tests = [commands, messages]
-    if scripts_are_served(follower):
-        tests += [lock, lost_lock, lock_without_end]
-    else:
-        print("!!! SKIPPED: redis-py Lock and asyncio Lock (they release by a script, and this server serves none yet)")
-    for test in tests:
-        test(follower)
-        print("ok", test.__name__, flush=True)
-    if lock in tests:
-        asyncio.run(asyncio_lock(follower))
-        print("ok", asyncio_lock.__name__, flush=True)
+    run_all(follower)
     if leader is not follower:
         leader_killed(leader, follower)
-        for test in tests:
-            test(follower)
         print("ok", leader_killed.__name__, flush=True)
+        run_all(follower)
 
 
 main()

@@ -181,7 +181,7 @@ fn info_has_the_fields_that_clients_read() {
     let mut client = node.client();
     let all = client.say("INFO");
     for field in [
-        "redis_version:7.",
+        "redis_version:8.4.0",
         "redis_mode:standalone",
         "arch_bits:64",
         "loading:0",
