@@ -74,6 +74,8 @@ mod json;
 mod ledger;
 pub mod limits;
 mod outbox;
+#[cfg(all(test, feature = "postgres"))]
+mod sql_kit;
 mod store;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;

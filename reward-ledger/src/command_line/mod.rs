@@ -34,8 +34,13 @@ struct Cli {
 /// Where the ledger is, and how answers are written.
 #[derive(Debug, Args)]
 struct Common {
-    /// Where the ledger is kept: sled:DIR, or memory: to try things out
-    #[arg(long, env = "REWARD_LEDGER_STORE", value_name = "STORE")]
+    /// Where the ledger is kept: sled:DIR, postgres://USER@HOST/DATABASE, or memory: to try things out
+    #[arg(
+        long,
+        env = "REWARD_LEDGER_STORE",
+        hide_env_values = true,
+        value_name = "STORE"
+    )]
     store: StoreAddress,
     /// Write JSON for programs instead of words for people
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! Where a ledger is kept, as it is written on the command line.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -7,14 +8,18 @@ use super::Failure;
 use crate::config::LedgerBuilder;
 use crate::ledger::Ledger;
 use crate::store::MemoryStore;
+#[cfg(feature = "postgres")]
+use crate::store::PostgresStore;
 #[cfg(feature = "sled")]
 use crate::store::SledStore;
 
 /// Where a ledger is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum StoreAddress {
     /// In a directory of this process.
     Sled(PathBuf),
+    /// In the PostgreSQL database at this URL, beside other processes. The URL may hold a password.
+    Postgres(String),
     /// Nowhere: it is forgotten with the process.
     Memory,
 }
@@ -25,8 +30,22 @@ impl FromStr for StoreAddress {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             Some(("sled", dir)) if !dir.is_empty() => Ok(Self::Sled(dir.into())),
+            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+                Ok(Self::Postgres(text.to_owned()))
+            }
             Some(("memory", "")) => Ok(Self::Memory),
-            _ => Err("sled:DIR or memory: is needed".to_owned()),
+            _ => Err("sled:DIR, postgres://.. or memory: is needed".to_owned()),
+        }
+    }
+}
+
+/// Without the password.
+impl fmt::Debug for StoreAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sled(dir) => f.debug_tuple("Sled").field(dir).finish(),
+            Self::Postgres(_) => f.debug_tuple("Postgres").finish_non_exhaustive(),
+            Self::Memory => f.write_str("Memory"),
         }
     }
 }
@@ -43,6 +62,10 @@ impl StoreAddress {
             }
             #[cfg(not(feature = "sled"))]
             Self::Sled(_) => Err("this build has no sled store".into()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Ok(Ledger::builder(PostgresStore::open(url).await?)),
+            #[cfg(not(feature = "postgres"))]
+            Self::Postgres(_) => Err("this build has no PostgreSQL store".into()),
             Self::Memory => {
                 tracing::warn!("the ledger is kept in memory and forgotten with this process");
                 Ok(Ledger::builder(MemoryStore::new()))
