@@ -12,6 +12,7 @@
 //! already is done by one session at a time. So no process has to know of any other.
 
 mod changes;
+mod columns;
 mod config;
 #[cfg(test)]
 mod crash_tests;
