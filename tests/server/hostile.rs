@@ -239,3 +239,31 @@ fn random_bytes_end_no_server() {
     }
     node.stop();
 }
+
+#[test]
+fn ten_thousand_idle_connections_cost_little_and_others_are_served() {
+    const IDLE: usize = 10_000;
+    let node = Launch::in_memory().args(["--max-connections", "10100"]).start();
+    let mut bystander = Bystander::of(&node);
+    let before = node.resident_bytes();
+    let open: Vec<_> = (0..IDLE)
+        .map_while(|_| std::net::TcpStream::connect(node.resp()).ok())
+        .collect();
+    bystander.expect_served();
+    // A machine that allows fewer descriptors than this has no such load to bear.
+    assert!(
+        open.len() == IDLE || open.len() > 900,
+        "only {} connections",
+        open.len()
+    );
+    for idle in [open.first(), open.last()].into_iter().flatten() {
+        let mut idle = idle;
+        idle.write_all(b"PING\r\n").unwrap();
+        let mut answer = [0; 7];
+        idle.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"+PONG\r\n");
+    }
+    bystander.expect_served();
+    let each = node.resident_bytes().saturating_sub(before) / open.len() as u64;
+    assert!(each < 32 * 1_024, "{each} bytes for an idle connection");
+}

@@ -12,6 +12,7 @@
 mod access;
 mod admin;
 mod damage;
+mod decoder;
 mod differential;
 mod hostile;
 mod keys;
