@@ -238,9 +238,8 @@ impl Server {
 
     async fn listen(config: &ServerConfig, store: LeaseStore, resp: RespConfig) -> Result<Self, ServerError> {
         let cannot = |address| move |source| ServerError::Listen { address, source };
-        let (listener, announcer) = Listener::bind(config.listen, store.clone(), resp)
-            .await
-            .map_err(cannot(config.listen))?;
+        let (listener, announcer) =
+            Listener::bind(config.listen, store.clone(), resp).map_err(cannot(config.listen))?;
         let connections = listener.connections();
         let state = AdminState {
             store: store.clone(),

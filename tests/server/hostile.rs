@@ -250,12 +250,8 @@ fn ten_thousand_idle_connections_cost_little_and_others_are_served() {
         .map_while(|_| std::net::TcpStream::connect(node.resp()).ok())
         .collect();
     bystander.expect_served();
-    // A machine that allows fewer descriptors than this has no such load to bear.
-    assert!(
-        open.len() == IDLE || open.len() > 900,
-        "only {} connections",
-        open.len()
-    );
+    // A machine may allow fewer descriptors to this process or to the server's.
+    assert!(open.len() > 900, "only {} connections", open.len());
     for idle in [open.first(), open.last()].into_iter().flatten() {
         let mut idle = idle;
         idle.write_all(b"PING\r\n").unwrap();

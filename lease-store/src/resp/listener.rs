@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use lease_core::wire::{Access, ErrorWord, Protocol, Reply, RequestDecoder, RequestLimits};
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use super::auth::Password;
@@ -24,6 +24,10 @@ use crate::store::LeaseStore;
 
 /// Pause after the system refused to accept: it is out of file descriptors or memory, and says so at once.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+/// Connections that wait to be accepted; the system may allow fewer. One too many waits a whole second for its next try,
+/// and the default of 128 is full when the clients of a lost node come all at once.
+const BACKLOG: u32 = 4_096;
 
 /// How clients are served.
 #[derive(Debug, Clone)]
@@ -60,12 +64,12 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Takes the address. Its subscribers are told by the announcer, once that runs.
-    pub(crate) async fn bind(
+    pub(crate) fn bind(
         address: SocketAddr,
         store: LeaseStore,
         config: RespConfig,
     ) -> io::Result<(Self, Announcer)> {
-        let socket = TcpListener::bind(address).await?;
+        let socket = listen(address)?;
         let port = socket.local_addr()?.port();
         let (feed, listened) = store.feed();
         let pubsub = Arc::new(Pubsub::new(listened));
@@ -160,6 +164,18 @@ impl Listener {
             failed: 0,
         }
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that is started again takes its port although old connections linger. On Windows it would share the port.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Counts a connection as long as it is open.
