@@ -1,5 +1,5 @@
--- Fencing for services in any language: guards your own tables in your own transaction. MariaDB 10.6 or later; MySQL 8 in
--- the same words.
+-- Fencing for services in any language: guards your own tables in your own transaction. MariaDB 10.6 or later. It is
+-- not tested on MySQL.
 --
 -- Load it once (mariadb DATABASE < mariadb.sql). Then, first thing in the transaction that writes:
 --
