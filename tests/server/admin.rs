@@ -7,7 +7,7 @@ use serde_json::Value;
 use tests::clock::{Deadline, SOON, wait_until};
 use tests::{Launch, Node, http};
 
-fn metrics(node: &Node) -> BTreeMap<String, f64> {
+pub(crate) fn metrics(node: &Node) -> BTreeMap<String, f64> {
     let answer = http::get(node.admin(), "/metrics");
     assert_eq!(answer.status, 200);
     let kind = answer.header("content-type").unwrap();

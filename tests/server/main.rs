@@ -22,6 +22,7 @@ mod leases;
 mod overload;
 mod pipelines;
 mod pubsub;
+mod scripts;
 mod sessions;
 mod settings;
 mod start;

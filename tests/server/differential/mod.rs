@@ -19,7 +19,7 @@ use tests::resp::encoded;
 use tests::{Client, Launch};
 
 use self::author::Author;
-use self::redis::Redis;
+pub(crate) use self::redis::Redis;
 
 /// Sequences of commands, each from its own seed.
 const SEQUENCES: u64 = 200;

@@ -8,15 +8,15 @@ use tests::Client;
 use tests::clock::wait_until;
 
 /// A redis-server process, which ends with this.
-pub(super) struct Redis {
+pub(crate) struct Redis {
     child: Child,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     _directory: tempfile::TempDir,
 }
 
 impl Redis {
     /// Starts one, if there is one.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         // A port that was free a moment ago: Redis has none of its own choice.
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
