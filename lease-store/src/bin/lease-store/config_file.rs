@@ -315,7 +315,9 @@ mod tests {
             .for_each(|name| *name = "cluster");
         keys.sort_unstable();
         let command = crate::Cli::command();
-        let options = command.get_arguments().filter_map(clap::Arg::get_long);
+        // Hidden ones are not for users.
+        let shown = command.get_arguments().filter(|option| !option.is_hide_set());
+        let options = shown.filter_map(clap::Arg::get_long);
         let mut options: Vec<&str> = options
             .filter(|name| !["config", "help", "version"].contains(name))
             .collect();

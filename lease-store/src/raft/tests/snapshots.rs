@@ -116,9 +116,12 @@ async fn large_entries_behind_a_snapshot_are_bounded_by_their_bytes() {
             .unwrap();
         pending.await.unwrap();
     }
-    // What is kept, what a group of the count holds, and what comes between two snapshots.
-    assert!(kept(&node.status()) <= 8 + 4 + 2 * 4 + 4, "{:?}", node.status());
-    assert!(kept(&node.status()) >= 8, "{:?}", node.status());
+    // What is kept, what a group of the count holds, and what comes between two snapshots. Groups of four are dropped
+    // whole, so one less than the bound may be left.
+    until("entries within the bound", || {
+        (8 - 4..=8 + 4 + 2 * 4 + 4).contains(&kept(&node.status()))
+    })
+    .await;
     node.shutdown().await.unwrap();
 }
 
