@@ -5,6 +5,7 @@
     reason = "a command line: its answer goes to the one, its progress to the other"
 )]
 
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +15,8 @@ use clap::Parser;
 use serde_json::json;
 use tests::clock::now;
 use tests::sim::{Coverage, Plan, Run, Trouble, missing, run, run_recorded};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 /// Seeds after which what was never met counts as a fault of the simulation.
 const COVERED_AFTER: u64 = 100;
@@ -54,6 +57,9 @@ struct Arguments {
     /// Writes the trace of every seed.
     #[arg(long)]
     trace: bool,
+    /// What the nodes log goes to the standard error, with virtual time: a filter such as `openraft=info,lease_store=debug`.
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
     /// Goes on after this many failing seeds.
     #[arg(long, default_value_t = FAILED_MAX)]
     failures: usize,
@@ -67,10 +73,31 @@ fn read_seeds(text: &str) -> Result<(u64, u64), String> {
     }
 }
 
+fn log_to_standard_error(filter: &str) {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .with_timer(VirtualTime)
+        .init();
+}
+
+/// The true time of the simulation in microseconds, as in the traces.
+struct VirtualTime;
+
+impl FormatTime for VirtualTime {
+    fn format_time(&self, to: &mut Writer<'_>) -> fmt::Result {
+        write!(to, "{:>10}", lease_store::simulation::true_time().as_micros())
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // A task that panics is counted and told with its seed.
     std::panic::set_hook(Box::new(|_| {}));
+    if let Some(filter) = &arguments.log {
+        log_to_standard_error(filter);
+    }
     let plan = Plan {
         safety: Duration::from_secs(arguments.seconds),
         clients: arguments.clients,

@@ -136,13 +136,16 @@ impl Ends {
     /// By when nobody may be told any more that a lease stands; `None` if nothing is known of it.
     pub(super) fn gone_by(&self, resource: &str, token: u64) -> Option<Micros> {
         let lease = self.names.get(resource)?.leases.get(&token)?;
-        Some(self.end_of(lease, self.promise.commit))
+        Some(self.end_of(lease, self.promise.commit).min(lease.over))
     }
 
-    /// The last moment to which a lease can last; `None` if nothing is known of it.
-    pub(super) fn lasts_until(&self, resource: &str, token: u64) -> Option<Micros> {
+    /// The last moment to which a lease can last for one who asks at `asked`; `None` if nothing is known of it.
+    ///
+    /// A lease that is given back or forced while the question is under way may have been seen before that.
+    pub(super) fn lasts_until(&self, resource: &str, token: u64, asked: Micros) -> Option<Micros> {
         let lease = self.names.get(resource)?.leases.get(&token)?;
-        Some(self.end_of(lease, 0))
+        let end = self.end_of(lease, 0);
+        Some(if lease.over <= asked { end.min(lease.over) } else { end })
     }
 
     /// By when a name must be free, unless somebody is granted it anew; `None` if somebody may be whom nobody saw.
@@ -154,7 +157,7 @@ impl Ends {
         let ends = name
             .leases
             .values()
-            .map(|lease| self.end_of(lease, self.promise.commit));
+            .map(|lease| self.end_of(lease, self.promise.commit).min(lease.over));
         Some(ends.max().unwrap_or_default())
     }
 
@@ -176,7 +179,7 @@ impl Ends {
                     .saturating_add(self.promise.leader_change);
             }
         }
-        end.min(lease.over)
+        end
     }
 }
 

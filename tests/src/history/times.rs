@@ -106,7 +106,7 @@ impl Times {
             // A retry is told what is left of the first grant.
             Op::Read | Op::Acquire => self
                 .ends
-                .lasts_until(&record.resource, token)
+                .lasts_until(&record.resource, token, record.call)
                 .map(|end| end.saturating_add(GRAIN)),
             Op::Renew | Op::Release | Op::Force => return,
         };

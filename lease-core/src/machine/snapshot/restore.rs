@@ -15,7 +15,7 @@ use crate::limits::ENTRY_BYTES_MAX;
 use crate::types::Timestamp;
 
 impl LeaseMachine {
-    /// Reads back what [`View::encode`] wrote.
+    /// Reads back what [`View::encode`](super::View::encode) wrote.
     ///
     /// # Errors
     /// [`SnapshotError`]; whatever was read is dropped.

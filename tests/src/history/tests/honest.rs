@@ -117,3 +117,17 @@ fn an_outage_may_leave_more_than_there_was_by_its_length() {
     assert!(judge(&[granted.clone(), told(1, 500_000, 1_000)], &[outage]));
     assert!(!judge(&[granted, told(1, 500_000, 1_003)], &[outage]));
 }
+
+#[test]
+fn what_was_seen_before_a_release_or_a_force_is_honest_however_late_the_answer() {
+    let granted = grant(1, 0, 10, 1_000);
+    let force = |call, returned| attempt(Op::Force, call, returned);
+    for end in [release(1, 100_000, 100_010), force(100_000, 100_010)] {
+        let asked = |at| Record {
+            returned: Some(200_000),
+            ..told(1, at, 900)
+        };
+        is_honest(&[granted.clone(), end.clone(), asked(99_999)]);
+        is_not(&[granted.clone(), end, asked(100_011)]);
+    }
+}
