@@ -145,7 +145,11 @@ impl Ends {
     pub(super) fn lasts_until(&self, resource: &str, token: u64, asked: Micros) -> Option<Micros> {
         let lease = self.names.get(resource)?.leases.get(&token)?;
         let end = self.end_of(lease, 0);
-        Some(if lease.over <= asked { end.min(lease.over) } else { end })
+        Some(if lease.over <= asked {
+            end.min(lease.over)
+        } else {
+            end
+        })
     }
 
     /// By when a name must be free, unless somebody is granted it anew; `None` if somebody may be whom nobody saw.

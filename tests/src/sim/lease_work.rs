@@ -71,7 +71,11 @@ impl Client {
         // One that lost its lease gives it back all the same, as the client does; one that died may come back and do so.
         let releases = finishes || self.random.percent(30);
         // One that stood still past its deadline does not believe in it when it goes on: it looks at its clock first.
-        let ended = if releases { now().min(held.deadline) } else { held.deadline };
+        let ended = if releases {
+            now().min(held.deadline)
+        } else {
+            held.deadline
+        };
         // Whoever uses force ends exclusion at once: its holder learns of it at its next renewal.
         if name != FORCED {
             self.stage.notes().belief(Belief {
