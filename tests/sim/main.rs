@@ -6,6 +6,8 @@ use tests::sim::{Plan, Run, Trouble, run, run_recorded};
 
 /// Each seed takes about a second and a half of an unoptimised build.
 const SEEDS: std::ops::Range<u64> = 0..8;
+/// Seeds that found a fault. 80: the word that a snapshot is installed got lost, and its sender waited 45 s for it.
+const FOUND: [u64; 1] = [80];
 
 fn told(ended: &Run) -> String {
     format!(
@@ -17,7 +19,7 @@ fn told(ended: &Run) -> String {
 #[test]
 fn seeds_with_every_kind_of_fault_break_no_rule_and_get_going_again() {
     let mut attempts = 0;
-    for seed in SEEDS {
+    for seed in SEEDS.chain(FOUND) {
         let ended = run(seed, &Plan::default());
         assert!(ended.wrong.is_empty(), "{}", told(&ended));
         attempts += ended.attempts;

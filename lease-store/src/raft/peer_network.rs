@@ -33,7 +33,7 @@ use crate::runtime::Rt;
 /// How long entries may take to arrive and be written there. openraft hands out the time of a heartbeat, which a
 /// follower with a slow disk would miss, and be sent all again. The connection is given up after as long a silence.
 const APPEND_WITHIN: Duration = Duration::from_millis(500);
-/// What long entries may take beside that, at the least: bytes in a second.
+/// What long entries, and the installation of a snapshot, may take beside that: bytes in a second, at the least.
 const BYTES_PER_SECOND_MIN: u64 = 8 * 1_024 * 1_024;
 /// Bytes of one piece of a snapshot: some milliseconds of a network's time, so that nothing else waits for long.
 const CHUNK_BYTES: usize = 256 * 1_024;
@@ -130,7 +130,6 @@ impl<R: Rt, O: Send + Sync + 'static, T: PeerTransport> PeerClient<R, O, T> {
         &self,
         vote: &Vote,
         snapshot: Snapshot<LeaderId, u64, Member, SnapshotData>,
-        option: &RPCOption,
     ) -> Result<Vote, StreamingError<Types<R, O>>> {
         let Snapshot { meta, snapshot } = snapshot;
         let opened = R::run_blocking(move || snapshot.outgoing()).await;
@@ -176,8 +175,10 @@ impl<R: Rt, O: Send + Sync + 'static, T: PeerTransport> PeerClient<R, O, T> {
             session,
             checksum: sum.finalize(),
         });
-        // It is decoded and installed there before the answer.
-        match self.offer(Kind::SnapshotEnd, end, option.soft_ttl()).await? {
+        // It is decoded and installed there before the answer. One that gets lost must not keep the peer behind for as
+        // long as Raft would wait.
+        let within = CHUNK_WITHIN + time_for(offset);
+        match self.offer(Kind::SnapshotEnd, end, within).await? {
             Some(over) => Ok(over),
             None => Err(unreachable(&"the peer does not say whether the snapshot is installed").into()),
         }
@@ -255,10 +256,10 @@ impl<R: Rt, O: Send + Sync + 'static, T: PeerTransport> RaftNetworkV2<Types<R, O
         vote: Vote,
         snapshot: Snapshot<LeaderId, u64, Member, SnapshotData>,
         cancel: impl Future<Output = ReplicationClosed> + OptionalSend + 'static,
-        option: RPCOption,
+        _option: RPCOption,
     ) -> Result<SnapshotResponse<Types<R, O>>, StreamingError<Types<R, O>>> {
         let cancel = pin!(cancel);
-        let sending = pin!(self.send_snapshot(&vote, snapshot, &option));
+        let sending = pin!(self.send_snapshot(&vote, snapshot));
         match R::select2(cancel, sending).await {
             Select2::First(closed) => Err(StreamingError::Closed(closed)),
             Select2::Second(sent) => sent.map(SnapshotResponse::new),
@@ -287,8 +288,12 @@ impl<R: Rt, O: Send + Sync + 'static, T: PeerTransport> RaftNetworkV2<Types<R, O
 }
 
 fn append_within(bytes: usize) -> Duration {
-    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-    APPEND_WITHIN + Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND_MIN)
+    APPEND_WITHIN + time_for(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
+
+/// What so many bytes may take, to be sent or to be installed.
+const fn time_for(bytes: u64) -> Duration {
+    Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND_MIN)
 }
 
 fn unreachable<C: openraft::RaftTypeConfig>(error: &impl ToString) -> RPCError<C> {

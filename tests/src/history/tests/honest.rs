@@ -128,6 +128,11 @@ fn what_was_seen_before_a_release_or_a_force_is_honest_however_late_the_answer()
             ..told(1, at, 900)
         };
         is_honest(&[granted.clone(), end.clone(), asked(99_999)]);
-        is_not(&[granted.clone(), end, asked(100_011)]);
+        // Whoever asks after that is told a time that there is not, by a store that is late as well.
+        let (found, _) = check_times(&[granted.clone(), end, asked(100_011)], &[], PROMISE);
+        assert!(
+            found.iter().any(|violation| violation.rule == Rule::HonestTime),
+            "{found:#?}"
+        );
     }
 }
