@@ -233,10 +233,11 @@ impl<R: Rt> Store<R> {
         loop {
             tokio::select! {
                 biased;
+                // First, since roles end with the node: the reason says more.
+                failure = self.failed() => return Err(StartError::Failed(Arc::new(failure))),
                 serves = role.wait_for(|role| role.leader().is_some()) => {
                     return serves.map(|_| ()).map_err(|_| StartError::Interrupted);
                 }
-                failure = self.failed() => return Err(StartError::Failed(Arc::new(failure))),
                 () = R::sleep(SAY_EVERY) => tracing::info!("waiting for a leader: a majority of the nodes is needed"),
             }
         }
