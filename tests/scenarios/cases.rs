@@ -6,10 +6,11 @@ use fence_client::{LossReason, ShortDurations as _};
 use lease_core::wire::LeaseVerb;
 use proptest::prelude::*;
 use reward_ledger::testing::Protection;
-use reward_ledger::{Claim, ClaimOutcome, Ledger, MemoryStore, Receipt, RewardEventId};
+use reward_ledger::{Claim, ClaimOutcome, Receipt, RewardEventId};
 
 use crate::books::{applied, hold_exactly, stale};
-use crate::stage::{GOLD, LOCK, PLAYER, Stage, Worker, claim, gold, ledger_without, quest_9, rank_3};
+use crate::desk::{Desk, Place};
+use crate::stage::{GOLD, LOCK, PLAYER, Stage, Worker, claim, gold, quest_9, rank_3};
 
 /// C14: the machine sleeps for minutes with the lease in its hand.
 #[tokio::test(start_paused = true)]
@@ -125,7 +126,7 @@ impl Writer {
 }
 
 /// A holds the first lease and was paused past it, B holds the second; both write to one journal by the schedule.
-async fn two_writers(ledger: Ledger, schedule: &[(bool, Turn)]) -> [Writer; 2] {
+async fn two_writers(ledger: Desk, schedule: &[(bool, Turn)]) -> [Writer; 2] {
     let stage = Stage::with(ledger).await;
     let (a, b) = (stage.worker("a"), stage.worker("b"));
     let first = a.acquire().await;
@@ -175,7 +176,7 @@ proptest! {
         ),
     ) {
         run(async {
-            let writers = two_writers(Ledger::open(MemoryStore::new()), &schedule).await;
+            let writers = two_writers(Place::Memory.ledger().await, &schedule).await;
             assert!(!tokens_fell(&writers));
             let journal: Vec<_> = writers.iter().flat_map(Writer::accepted).collect();
             let entries: Vec<_> = journal.iter().map(|receipt| (PLAYER, receipt.event().clone(), GOLD)).collect();
@@ -194,8 +195,9 @@ fn c36_without_fencing_the_older_token_writes_after_the_newer() {
         (true, Turn::Write),
         (false, Turn::Write),
     ];
-    let writers = run(two_writers(ledger_without(Protection::Fencing), &schedule));
-    assert!(tokens_fell(&writers));
-    let writers = run(two_writers(Ledger::open(MemoryStore::new()), &schedule));
-    assert!(!tokens_fell(&writers));
+    let without =
+        async { two_writers(Place::Memory.ledger_without(Protection::Fencing).await, &schedule).await };
+    assert!(tokens_fell(&run(without)));
+    let with = async { two_writers(Place::Memory.ledger().await, &schedule).await };
+    assert!(!tokens_fell(&run(with)));
 }

@@ -6,12 +6,13 @@ use fence_client::{AcquireError, FenceClient, Lease, LossReason};
 use lease_core::Database;
 use lease_core::wire::{HistoryEvent, LossReason as EndReason};
 use lease_store::{Server, ServerConfig, StoreConfig, TokenFloor};
+use reward_ledger::ClaimOutcome;
 use reward_ledger::testing::Protection;
-use reward_ledger::{ClaimOutcome, Ledger, MemoryStore};
 use tests::proxy::Proxy;
 
 use crate::books::{applied, hold_exactly, stale};
-use crate::stage::{GOLD, LOCK, PLAYER, claim, gold, ledger_without, name, owner, rank_3};
+use crate::desk::{Desk, Place};
+use crate::stage::{GOLD, LOCK, PLAYER, claim, gold, name, owner, rank_3};
 
 /// Scaled down from five seconds; a busy machine must not decide these tests.
 const TTL: Duration = Duration::from_millis(1_500);
@@ -24,11 +25,11 @@ struct Net {
     proxy: Proxy,
     a: FenceClient,
     b: FenceClient,
-    ledger: Ledger,
+    ledger: Desk,
 }
 
 impl Net {
-    async fn with(ledger: Ledger) -> Self {
+    async fn with(ledger: Desk) -> Self {
         let (listen, admin) = ("127.0.0.1:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap());
         let store = StoreConfig::in_memory().token_floor(TokenFloor::At(100));
         let server = Server::start(ServerConfig::new(store, listen, admin))
@@ -104,17 +105,19 @@ async fn cut_and_heal(net: &Net) -> ClaimOutcome {
 
 #[tokio::test]
 async fn s04_a_cut_network_loses_the_lease_in_time_and_the_client_comes_back_by_itself() {
-    let net = Net::with(Ledger::open(MemoryStore::new())).await;
-    let late = cut_and_heal(&net).await;
-    assert!(stale(late).2.is_some());
-    hold_exactly(&net.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
-    net.stop().await;
+    for place in Place::ALL {
+        let net = Net::with(place.ledger().await).await;
+        let late = cut_and_heal(&net).await;
+        assert!(stale(late).2.is_some());
+        hold_exactly(&net.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+        net.stop().await;
+    }
 }
 
 /// The loss does not wait for the network: when B is granted, A's clock has already ended A's lease.
 #[tokio::test]
 async fn s04_when_another_is_granted_the_cut_off_holder_knows_that_its_time_is_over() {
-    let net = Net::with(Ledger::open(MemoryStore::new())).await;
+    let net = Net::with(Place::Memory.ledger().await).await;
     let lease = acquire(&net.a).await;
     net.proxy.cut();
     let next = acquire(&net.b).await;
@@ -126,45 +129,49 @@ async fn s04_when_another_is_granted_the_cut_off_holder_knows_that_its_time_is_o
 /// Nothing is broken, all packets are late: a renewal that was sent in time arrives after the end.
 #[tokio::test]
 async fn s04_packets_that_are_late_revive_nothing() {
-    let net = Net::with(Ledger::open(MemoryStore::new())).await;
-    let lease = acquire(&net.a).await;
-    net.proxy.slow_down();
-    net.proxy.holds_a_packet_up().await;
-    assert!(lease.is_valid(), "its renewal is on its way");
-    assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
-    let next = acquire(&net.b).await;
-    applied(net.pays(&next).await);
+    for place in Place::ALL {
+        let net = Net::with(place.ledger().await).await;
+        let lease = acquire(&net.a).await;
+        net.proxy.slow_down();
+        net.proxy.holds_a_packet_up().await;
+        assert!(lease.is_valid(), "its renewal is on its way");
+        assert_eq!(lease.lost().await, LossReason::DeadlinePassed);
+        let next = acquire(&net.b).await;
+        applied(net.pays(&next).await);
 
-    net.proxy.heal();
-    // An answer to A: whatever was held up before it has arrived.
-    let view = net.a.get(LOCK).await.unwrap().unwrap();
-    assert_eq!(view.token, next.token());
-    assert!(next.is_valid() && !lease.is_valid());
-    let history = net
-        .server
-        .store()
-        .history(Database::ZERO, name(LOCK), None)
-        .unwrap()
-        .events;
-    let of_a: Vec<_> = history
-        .iter()
-        .filter(|entry| entry.token == lease.token())
-        .collect();
-    assert_eq!(
-        of_a.iter().map(|entry| entry.event).collect::<Vec<_>>(),
-        [HistoryEvent::Ended, HistoryEvent::Granted]
-    );
-    assert_eq!(of_a[0].reason, Some(EndReason::Expired));
-    stale(net.pays(&lease).await);
-    hold_exactly(&net.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
-    net.stop().await;
+        net.proxy.heal();
+        // An answer to A: whatever was held up before it has arrived.
+        let view = net.a.get(LOCK).await.unwrap().unwrap();
+        assert_eq!(view.token, next.token());
+        assert!(next.is_valid() && !lease.is_valid());
+        let history = net
+            .server
+            .store()
+            .history(Database::ZERO, name(LOCK), None)
+            .unwrap()
+            .events;
+        let of_a: Vec<_> = history
+            .iter()
+            .filter(|entry| entry.token == lease.token())
+            .collect();
+        assert_eq!(
+            of_a.iter().map(|entry| entry.event).collect::<Vec<_>>(),
+            [HistoryEvent::Ended, HistoryEvent::Granted]
+        );
+        assert_eq!(of_a[0].reason, Some(EndReason::Expired));
+        stale(net.pays(&lease).await);
+        hold_exactly(&net.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+        net.stop().await;
+    }
 }
 
 /// Control: the client has learnt of its loss, and the write that was under way is taken all the same.
 #[tokio::test]
 async fn s04_without_fencing_the_write_of_the_cut_off_holder_is_taken() {
-    let net = Net::with(ledger_without(Protection::Fencing)).await;
-    let late = cut_and_heal(&net).await;
-    assert!(late.is_accepted(), "{late:?}");
-    net.stop().await;
+    for place in Place::ALL {
+        let net = Net::with(place.ledger_without(Protection::Fencing).await).await;
+        let late = cut_and_heal(&net).await;
+        assert!(late.is_accepted(), "{late:?}");
+        net.stop().await;
+    }
 }

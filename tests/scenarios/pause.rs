@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use fence_client::{Fence, FenceToken, Lease, LossReason};
+use fence_client::{Lease, LossReason};
 use reward_ledger::testing::Protection;
-use reward_ledger::{Claim, ClaimBuilder, ClaimOutcome, Ledger};
+use reward_ledger::{Claim, ClaimBuilder, ClaimOutcome};
 
 use crate::books::{applied, broken, granted_twice, hold_exactly, stale};
-use crate::stage::{
-    GOLD, LOCK, PLAYER, Stage, TTL, claim, gold, in_background, ledger_without, name, quest_9, rank_3,
-};
+use crate::desk::{Desk, Place};
+use crate::stage::{GOLD, PLAYER, Stage, TTL, claim, fence, gold, in_background, quest_9, rank_3};
 
 /// What both workers were told.
 struct Told {
@@ -46,8 +45,8 @@ fn with_token(lease: &Lease) -> ClaimBuilder {
 }
 
 /// A plain table: whoever writes, writes.
-fn ledger_without_key() -> Ledger {
-    ledger_without(Protection::UniqueEvent)
+async fn ledger_without_key(place: Place) -> Desk {
+    place.ledger_without(Protection::UniqueEvent).await
 }
 
 fn without_token(_: &Lease) -> ClaimBuilder {
@@ -56,12 +55,14 @@ fn without_token(_: &Lease) -> ClaimBuilder {
 
 #[tokio::test(start_paused = true)]
 async fn s01_a_holder_that_was_paused_past_its_lease_is_refused_and_shown_the_receipt() {
-    for pause_ms in [5_001, 5_100, 30_000] {
-        let stage = Stage::start().await;
-        let told = a_pauses(&stage, Duration::from_millis(pause_ms), with_token).await;
-        let first = applied(told.b);
-        assert_eq!(stale(told.a), (101, 102, Some(first)), "{pause_ms} ms");
-        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    for place in Place::ALL {
+        for pause_ms in [5_001, 5_100, 30_000] {
+            let stage = Stage::on(place).await;
+            let told = a_pauses(&stage, Duration::from_millis(pause_ms), with_token).await;
+            let first = applied(told.b);
+            assert_eq!(stale(told.a), (101, 102, Some(first)), "{pause_ms} ms");
+            hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+        }
     }
 }
 
@@ -69,54 +70,61 @@ async fn s01_a_holder_that_was_paused_past_its_lease_is_refused_and_shown_the_re
 /// Fencing orders writes; it does not end them at the deadline.
 #[tokio::test(start_paused = true)]
 async fn s01_a_late_write_before_any_other_grant_is_the_one_grant() {
-    let stage = Stage::start().await;
-    let (a, b) = (stage.worker("a"), stage.worker("b"));
-    let lease = a.acquire().await;
-    a.kit.pause();
-    tokio::time::sleep(TTL + Duration::from_millis(1)).await;
-    let first = applied(a.claim(lease.fence()).await);
-    let next = b.acquire().await;
-    assert_eq!(b.claim(next.fence()).await, ClaimOutcome::Replayed(first));
-    hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    for place in Place::ALL {
+        let stage = Stage::on(place).await;
+        let (a, b) = (stage.worker("a"), stage.worker("b"));
+        let lease = a.acquire().await;
+        a.kit.pause();
+        tokio::time::sleep(TTL + Duration::from_millis(1)).await;
+        let first = applied(a.claim(lease.fence()).await);
+        let next = b.acquire().await;
+        assert_eq!(b.claim(next.fence()).await, ClaimOutcome::Replayed(first));
+        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    }
 }
 
 /// The token alone holds, too: a table without a unique key, as the next control has it.
 #[tokio::test(start_paused = true)]
 async fn s01_the_token_holds_also_where_no_key_is_unique() {
-    let stage = Stage::with(ledger_without_key()).await;
-    let told = a_pauses(&stage, Duration::from_millis(5_100), with_token).await;
-    applied(told.b);
-    stale(told.a);
-    hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    for place in Place::ALL {
+        let stage = Stage::with(ledger_without_key(place).await).await;
+        let told = a_pauses(&stage, Duration::from_millis(5_100), with_token).await;
+        applied(told.b);
+        stale(told.a);
+        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    }
 }
 
 /// Control: the same table, and a lock whose token does not reach it.
 #[tokio::test(start_paused = true)]
 async fn s01_without_fencing_pays_twice() {
-    let stage = Stage::with(ledger_without_key()).await;
-    let told = a_pauses(&stage, Duration::from_millis(5_100), without_token).await;
-    applied(told.b);
-    applied(told.a);
-    let report = broken(&stage.ledger).await;
-    assert!(granted_twice(&report));
-    assert_eq!(report.granted, 2 * i128::from(GOLD));
+    for place in Place::ALL {
+        let stage = Stage::with(ledger_without_key(place).await).await;
+        let told = a_pauses(&stage, Duration::from_millis(5_100), without_token).await;
+        applied(told.b);
+        applied(told.a);
+        let report = broken(&stage.ledger).await;
+        assert!(granted_twice(&report));
+        assert_eq!(report.granted, 2 * i128::from(GOLD));
+    }
 }
 
 /// Control: with a unique key alone, the stale holder is told that all is well, and may go on to write something else.
 #[tokio::test(start_paused = true)]
 async fn s01_without_fencing_a_stale_holder_writes_on() {
-    let stage = Stage::with(ledger_without(Protection::Fencing)).await;
-    let told = a_pauses(&stage, Duration::from_millis(5_100), with_token).await;
-    let first = applied(told.b);
-    assert_eq!(
-        told.a,
-        ClaimOutcome::Replayed(first.clone()),
-        "A takes B's receipt for its own"
-    );
-    let old = Fence::new(name(LOCK), FenceToken::new(101).unwrap());
-    let late = applied(claim(&stage.ledger, gold(old, quest_9())).await);
-    assert!(
-        late.claim_id() > first.claim_id() && late.token() < first.token(),
-        "accepted tokens fell"
-    );
+    for place in Place::ALL {
+        let stage = Stage::with(place.ledger_without(Protection::Fencing).await).await;
+        let told = a_pauses(&stage, Duration::from_millis(5_100), with_token).await;
+        let first = applied(told.b);
+        assert_eq!(
+            told.a,
+            ClaimOutcome::Replayed(first.clone()),
+            "A takes B's receipt for its own"
+        );
+        let late = applied(claim(&stage.ledger, gold(fence(101), quest_9())).await);
+        assert!(
+            late.claim_id() > first.claim_id() && late.token() < first.token(),
+            "accepted tokens fell"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 use reward_ledger::{Claim, ClaimOutcome, InvalidEventId, RewardEventId};
 
 use crate::books::{applied, hold_exactly};
+use crate::desk::Place;
 use crate::stage::{GOLD, PLAYER, Stage, claim, rank_3};
 
 /// What two tries of one request would draw.
@@ -17,32 +18,36 @@ fn looks_random(refused: Result<RewardEventId, InvalidEventId>) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn s12_an_id_that_looks_random_is_refused_and_a_typed_one_survives_the_retry() {
-    for drawn in DRAWN {
-        assert!(looks_random(RewardEventId::parse(drawn)));
-        assert!(looks_random(RewardEventId::parse(format!(
-            "season-2026-week-34:player-42:{drawn}"
-        ))));
-        assert!(looks_random(
-            RewardEventId::builder("season-2026-week-34", PLAYER, drawn).build()
-        ));
+    for place in Place::ALL {
+        for drawn in DRAWN {
+            assert!(looks_random(RewardEventId::parse(drawn)));
+            assert!(looks_random(RewardEventId::parse(format!(
+                "season-2026-week-34:player-42:{drawn}"
+            ))));
+            assert!(looks_random(
+                RewardEventId::builder("season-2026-week-34", PLAYER, drawn).build()
+            ));
+        }
+        let stage = Stage::on(place).await;
+        let worker = stage.worker("a");
+        let lease = worker.acquire().await;
+        let first = applied(worker.claim(lease.fence()).await);
+        // The retry builds its id anew, from what the reward is.
+        assert_eq!(worker.claim(lease.fence()).await, ClaimOutcome::Replayed(first));
+        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
     }
-    let stage = Stage::start().await;
-    let worker = stage.worker("a");
-    let lease = worker.acquire().await;
-    let first = applied(worker.claim(lease.fence()).await);
-    // The retry builds its id anew, from what the reward is.
-    assert_eq!(worker.claim(lease.fence()).await, ClaimOutcome::Replayed(first));
-    hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
 }
 
 /// Control: where such ids are allowed by name, each try is another reward.
 #[tokio::test(start_paused = true)]
 async fn s12_where_random_ids_are_allowed_the_retry_pays_again() {
-    let stage = Stage::start().await;
-    let lease = stage.worker("a").acquire().await;
-    for drawn in DRAWN {
-        let event = RewardEventId::parse_allowing_random_look(drawn).unwrap();
-        applied(claim(&stage.ledger, Claim::builder(lease.fence(), PLAYER, event, GOLD)).await);
+    for place in Place::ALL {
+        let stage = Stage::on(place).await;
+        let lease = stage.worker("a").acquire().await;
+        for drawn in DRAWN {
+            let event = RewardEventId::parse_allowing_random_look(drawn).unwrap();
+            applied(claim(&stage.ledger, Claim::builder(lease.fence(), PLAYER, event, GOLD)).await);
+        }
+        assert_eq!(stage.ledger.audit().await.granted, 2 * i128::from(GOLD));
     }
-    assert_eq!(stage.ledger.audit().await.unwrap().granted, 2 * i128::from(GOLD));
 }

@@ -14,9 +14,8 @@ use reward_ledger::testing::Protection;
 use tokio::task::JoinHandle;
 
 use crate::books::{applied, hold_exactly, stale};
-use crate::stage::{
-    GOLD, LOCK, PLAYER, Stage, TTL, Worker, in_background, key, ledger_without, name, owner, rank_3,
-};
+use crate::desk::Place;
+use crate::stage::{GOLD, LOCK, PLAYER, Stage, TTL, Worker, in_background, key, name, owner, rank_3};
 
 /// What B saw and was told.
 struct Next {
@@ -47,67 +46,73 @@ async fn long_work() {
 
 #[tokio::test(start_paused = true)]
 async fn s02_the_holder_learns_of_the_loss_before_anybody_else_is_granted() {
-    let stage = Stage::start().await;
-    let (a, b) = (stage.worker("a"), stage.worker("b"));
-    let lease = a.acquire().await;
-    let next = next_worker(&stage, &b);
+    for place in Place::ALL {
+        let stage = Stage::on(place).await;
+        let (a, b) = (stage.worker("a"), stage.worker("b"));
+        let lease = a.acquire().await;
+        let next = next_worker(&stage, &b);
 
-    let cut = async {
-        tokio::time::sleep(TTL * 2).await;
-        assert!(lease.is_valid(), "renewed, it stands longer than its ttl");
-        a.kit.cut();
-    };
-    let (stopped, ()) = tokio::join!(lease.run(long_work()), cut);
-    let lost_at = stage.clock.elapsed();
-    assert_eq!(stopped.unwrap_err().reason, LossReason::DeadlinePassed);
-    assert!(lease.renewal_failure().is_some(), "the holder can see why");
-    assert!(
-        stage.holder().await.is_some_and(|(who, _)| who == "a"),
-        "and nobody else holds it yet"
-    );
+        let cut = async {
+            tokio::time::sleep(TTL * 2).await;
+            assert!(lease.is_valid(), "renewed, it stands longer than its ttl");
+            a.kit.cut();
+        };
+        let (stopped, ()) = tokio::join!(lease.run(long_work()), cut);
+        let lost_at = stage.clock.elapsed();
+        assert_eq!(stopped.unwrap_err().reason, LossReason::DeadlinePassed);
+        assert!(lease.renewal_failure().is_some(), "the holder can see why");
+        assert!(
+            stage.holder().await.is_some_and(|(who, _)| who == "a"),
+            "and nobody else holds it yet"
+        );
 
-    let next = next.await.unwrap();
-    assert!(
-        lost_at < next.granted_at,
-        "lost at {lost_at:?}, granted anew at {:?}",
-        next.granted_at
-    );
-    let first = applied(next.told);
-    let late = a.claim(lease.fence()).await;
-    assert_eq!(
-        stale(late),
-        (lease.token().get(), next.lease.token().get(), Some(first))
-    );
-    hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+        let next = next.await.unwrap();
+        assert!(
+            lost_at < next.granted_at,
+            "lost at {lost_at:?}, granted anew at {:?}",
+            next.granted_at
+        );
+        let first = applied(next.told);
+        let late = a.claim(lease.fence()).await;
+        assert_eq!(
+            stale(late),
+            (lease.token().get(), next.lease.token().get(), Some(first))
+        );
+        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    }
 }
 
 /// Control: a holder whose clock and timers stand still is not told in time. That is what the deadline is for.
 #[tokio::test(start_paused = true)]
 async fn s02_without_its_deadline_the_holder_believes_on_while_another_is_granted() {
-    let stage = Stage::start().await;
-    let (a, b) = (stage.worker("a"), stage.worker("b"));
-    let lease = a.acquire().await;
-    let next = next_worker(&stage, &b);
-    a.kit.cut();
-    a.kit.pause();
-    let next = next.await.unwrap();
-    assert!(
-        lease.is_valid() && next.lease.is_valid(),
-        "two workers believe that they hold the lease"
-    );
+    for place in Place::ALL {
+        let stage = Stage::on(place).await;
+        let (a, b) = (stage.worker("a"), stage.worker("b"));
+        let lease = a.acquire().await;
+        let next = next_worker(&stage, &b);
+        a.kit.cut();
+        a.kit.pause();
+        let next = next.await.unwrap();
+        assert!(
+            lease.is_valid() && next.lease.is_valid(),
+            "two workers believe that they hold the lease"
+        );
+    }
 }
 
 /// Control: learning of the loss does not stop a write that is already under way.
 #[tokio::test(start_paused = true)]
 async fn s02_without_fencing_the_late_write_is_taken() {
-    let stage = Stage::with(ledger_without(Protection::Fencing)).await;
-    let (a, b) = (stage.worker("a"), stage.worker("b"));
-    let lease = a.acquire().await;
-    let next = next_worker(&stage, &b);
-    a.kit.cut();
-    lease.lost().await;
-    applied(next.await.unwrap().told);
-    assert!(a.claim(lease.fence()).await.is_accepted());
+    for place in Place::ALL {
+        let stage = Stage::with(place.ledger_without(Protection::Fencing).await).await;
+        let (a, b) = (stage.worker("a"), stage.worker("b"));
+        let lease = a.acquire().await;
+        let next = next_worker(&stage, &b);
+        a.kit.cut();
+        lease.lost().await;
+        applied(next.await.unwrap().told);
+        assert!(a.claim(lease.fence()).await.is_accepted());
+    }
 }
 
 /// The late packet arrives, and behind it, in the store's queue, the same once more, whose answer is seen.
@@ -138,49 +143,53 @@ async fn with_a_renewal_under_way(a: &Worker) -> (Lease, Gate) {
 
 #[tokio::test(start_paused = true)]
 async fn s03_a_renewal_that_arrives_after_the_end_is_refused_although_nobody_else_holds() {
-    let stage = Stage::start().await;
-    let (a, b) = (stage.worker("a"), stage.worker("b"));
-    let (lease, packet) = with_a_renewal_under_way(&a).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(stage.holder().await, None);
+    for place in Place::ALL {
+        let stage = Stage::on(place).await;
+        let (a, b) = (stage.worker("a"), stage.worker("b"));
+        let (lease, packet) = with_a_renewal_under_way(&a).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(stage.holder().await, None);
 
-    a.kit.heal();
-    assert_eq!(
-        arrives(&stage, &lease, packet).await,
-        RenewReply::Lost {
-            reason: EndReason::Expired
-        }
-    );
-    assert_eq!(stage.holder().await, None, "it did not come back to life");
-    assert!(!lease.is_valid());
-    assert_eq!(ends_of(&stage, &lease), [EndReason::Expired]);
+        a.kit.heal();
+        assert_eq!(
+            arrives(&stage, &lease, packet).await,
+            RenewReply::Lost {
+                reason: EndReason::Expired
+            }
+        );
+        assert_eq!(stage.holder().await, None, "it did not come back to life");
+        assert!(!lease.is_valid());
+        assert_eq!(ends_of(&stage, &lease), [EndReason::Expired]);
 
-    let next = b.acquire().await;
-    assert!(next.token() > lease.token());
-    let first = applied(b.claim(next.fence()).await);
-    assert_eq!(stale(a.claim(lease.fence()).await).2, Some(first));
-    hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+        let next = b.acquire().await;
+        assert!(next.token() > lease.token());
+        let first = applied(b.claim(next.fence()).await);
+        assert_eq!(stale(a.claim(lease.fence()).await).2, Some(first));
+        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn s03_a_renewal_that_arrives_after_the_next_grant_changes_nothing() {
-    let stage = Stage::start().await;
-    let (a, b) = (stage.worker("a"), stage.worker("b"));
-    let (lease, packet) = with_a_renewal_under_way(&a).await;
-    let next = b.acquire().await;
-    assert_eq!(
-        arrives(&stage, &lease, packet).await,
-        RenewReply::Lost {
-            reason: EndReason::Expired
-        }
-    );
-    assert_eq!(stage.holder().await, Some(("b".to_owned(), next.token().get())));
-    assert!(next.is_valid() && !lease.is_valid());
-    assert_eq!(ends_of(&stage, &lease), [EndReason::Expired]);
+    for place in Place::ALL {
+        let stage = Stage::on(place).await;
+        let (a, b) = (stage.worker("a"), stage.worker("b"));
+        let (lease, packet) = with_a_renewal_under_way(&a).await;
+        let next = b.acquire().await;
+        assert_eq!(
+            arrives(&stage, &lease, packet).await,
+            RenewReply::Lost {
+                reason: EndReason::Expired
+            }
+        );
+        assert_eq!(stage.holder().await, Some(("b".to_owned(), next.token().get())));
+        assert!(next.is_valid() && !lease.is_valid());
+        assert_eq!(ends_of(&stage, &lease), [EndReason::Expired]);
 
-    let first = applied(b.claim(next.fence()).await);
-    assert_eq!(stale(a.claim(lease.fence()).await).2, Some(first));
-    hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+        let first = applied(b.claim(next.fence()).await);
+        assert_eq!(stale(a.claim(lease.fence()).await).2, Some(first));
+        hold_exactly(&stage.ledger, &[(PLAYER, rank_3(), GOLD)]).await;
+    }
 }
 
 /// Why the grants of this token ended, as the store remembers them; it was granted once.

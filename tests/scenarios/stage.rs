@@ -1,15 +1,16 @@
-//! A lease store, a ledger, and workers whose clients can be paused and cut off; all in memory and in paused time.
+//! A lease store in memory and in paused time, a ledger on any store, and workers whose clients can be paused and cut off.
 
 use std::time::Duration;
 
 use fence_client::testing::{ManualClock, TestKit};
-use fence_client::{Fence, FenceClient, Lease, OwnerId};
+use fence_client::{Fence, FenceClient, FenceToken, Lease, OwnerId};
 use lease_core::machine::LeaseKey;
 use lease_core::{Database, LeaseName};
 use lease_store::{LeaseStore, StoreConfig, TokenFloor};
-use reward_ledger::testing::{Protection, Protections};
-use reward_ledger::{Claim, ClaimBuilder, ClaimOutcome, Ledger, MemoryStore, RewardEventId};
+use reward_ledger::{Claim, ClaimBuilder, ClaimOutcome, RewardEventId};
 use tokio::task::JoinHandle;
+
+use crate::desk::{Desk, Place};
 
 pub(crate) const LOCK: &str = "lock:reward:player-42";
 pub(crate) const PLAYER: i64 = 42;
@@ -32,20 +33,19 @@ pub(crate) fn quest_9() -> RewardEventId {
         .unwrap()
 }
 
+/// The reward's lock, held under this token.
+pub(crate) fn fence(token: u64) -> Fence {
+    Fence::new(name(LOCK), FenceToken::new(token).unwrap())
+}
+
 /// 500 gold for `event`, with the token of `fence`.
 pub(crate) fn gold(fence: Fence, event: RewardEventId) -> ClaimBuilder {
     Claim::builder(fence, PLAYER, event, GOLD).item("gold")
 }
 
 /// The answer to a claim.
-pub(crate) async fn claim(ledger: &Ledger, claim: ClaimBuilder) -> ClaimOutcome {
+pub(crate) async fn claim(ledger: &Desk, claim: ClaimBuilder) -> ClaimOutcome {
     ledger.claim(claim.build().unwrap()).await.unwrap()
-}
-
-/// A ledger in memory with one protection switched off.
-pub(crate) fn ledger_without(protection: Protection) -> Ledger {
-    let store = MemoryStore::with_protections(Protections::all_without(protection));
-    Ledger::builder(store).allow_unfenced().open()
 }
 
 pub(crate) fn name(text: &str) -> LeaseName {
@@ -73,17 +73,22 @@ pub(crate) fn in_background<T: Send + 'static>(
 
 pub(crate) struct Stage {
     pub(crate) store: LeaseStore,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Desk,
     pub(crate) clock: ManualClock,
 }
 
 impl Stage {
-    /// All protections on.
+    /// For what is not about the ledger's store: that is in memory.
     pub(crate) async fn start() -> Self {
-        Self::with(Ledger::open(MemoryStore::new())).await
+        Self::on(Place::Memory).await
     }
 
-    pub(crate) async fn with(ledger: Ledger) -> Self {
+    /// With all protections on.
+    pub(crate) async fn on(place: Place) -> Self {
+        Self::with(place.ledger().await).await
+    }
+
+    pub(crate) async fn with(ledger: Desk) -> Self {
         let config = StoreConfig::in_memory().token_floor(TokenFloor::At(100));
         let store = LeaseStore::start(config).await.unwrap();
         Self {
@@ -117,7 +122,7 @@ impl Stage {
 pub(crate) struct Worker {
     pub(crate) client: FenceClient,
     pub(crate) kit: TestKit,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: Desk,
 }
 
 impl Worker {

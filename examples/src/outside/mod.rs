@@ -87,56 +87,68 @@ impl Outside {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn work(&self, switches: Switches, headers: &HeaderMap, body: &Bytes) -> Response {
+        let Some(key) = text(headers, "idempotency-key") else {
+            return refuse(StatusCode::BAD_REQUEST, "an Idempotency-Key is needed");
+        };
+        let Ok(body) = serde_json::from_slice::<Value>(body) else {
+            return refuse(StatusCode::BAD_REQUEST, "a JSON body is needed");
+        };
+        if switches.refuse {
+            return refuse(StatusCode::UNPROCESSABLE_ENTITY, "this is never done");
+        }
+        if switches.busy {
+            return refuse(StatusCode::TOO_MANY_REQUESTS, "come back later");
+        }
+        let fence = text(headers, "fence-token").and_then(|token| token.parse().ok());
+        let resource = body
+            .get("resource")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let memory = if switches.forget_keys {
+            Memory::Lost
+        } else {
+            Memory::Good
+        };
+        let done = self
+            .books()
+            .work(&key, body, fence.map(|token| (resource, token)), memory);
+        match done {
+            Done::Now(number) | Done::Before(number) => {
+                let what = self.shared.what;
+                Json(json!({ what: number.to_string(), "status": "done" })).into_response()
+            }
+            Done::OtherBody => refuse(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "the key was used for something else",
+            ),
+            Done::Stale { highest } => refuse(
+                StatusCode::PRECONDITION_FAILED,
+                &format!("the token is below {highest}, the highest seen for this resource"),
+            ),
+        }
+    }
 }
 
-/// Does the work of a key once.
+/// Does the work of a key once. It goes on also when the caller has gone, as it does where work is more than a row.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "detached: what was begun is done, whoever waits for it"
+)]
 async fn work(State(outside): State<Outside>, headers: HeaderMap, body: Bytes) -> Response {
     let switches = outside.switches().next_request();
-    tokio::time::sleep(Duration::from_millis(switches.slow_ms)).await;
-    let Some(key) = text(&headers, "idempotency-key") else {
-        return refuse(StatusCode::BAD_REQUEST, "an Idempotency-Key is needed");
-    };
-    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return refuse(StatusCode::BAD_REQUEST, "a JSON body is needed");
-    };
-    if switches.refuse {
-        return refuse(StatusCode::UNPROCESSABLE_ENTITY, "this is never done");
-    }
-    if switches.busy {
-        return refuse(StatusCode::TOO_MANY_REQUESTS, "come back later");
-    }
-    let fence = text(&headers, "fence-token").and_then(|token| token.parse().ok());
-    let resource = body
-        .get("resource")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned();
-    let memory = if switches.forget_keys {
-        Memory::Lost
-    } else {
-        Memory::Good
-    };
-    let done = outside
-        .books()
-        .work(&key, body, fence.map(|token| (resource, token)), memory);
+    let work = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(switches.slow_ms)).await;
+        outside.work(switches, &headers, &body)
+    });
+    let answer = work.await;
     if switches.lose_answer {
         // The work is done, and nobody will ever hear of it from here.
         std::future::pending::<()>().await;
     }
-    match done {
-        Done::Now(number) | Done::Before(number) => {
-            let what = outside.shared.what;
-            Json(json!({ what: number.to_string(), "status": "done" })).into_response()
-        }
-        Done::OtherBody => refuse(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "the key was used for something else",
-        ),
-        Done::Stale { highest } => refuse(
-            StatusCode::PRECONDITION_FAILED,
-            &format!("the token is below {highest}, the highest seen for this resource"),
-        ),
-    }
+    answer.unwrap_or_else(|_| refuse(StatusCode::INTERNAL_SERVER_ERROR, "the work panicked"))
 }
 
 /// Whether the work of a key was done.
