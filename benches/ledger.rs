@@ -17,7 +17,7 @@ const SAMPLE: Duration = Duration::from_millis(300);
 
 fn claims(criterion: &mut Criterion) {
     let scratch = Scratch::below(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap_or_else(refused);
-    let claims = Claims::open(&scratch.child("ledger")).unwrap_or_else(refused);
+    let claims = Claims::on_sled(&scratch.child("ledger")).unwrap_or_else(refused);
     let mut group = criterion.benchmark_group("ledger_on_sled");
     group.throughput(Throughput::Elements(1)).sample_size(10);
     for callers in [1, 16, 256] {

@@ -1,7 +1,7 @@
 //! Every budget in one run: what is compared is measured in turns, side by side, and a miss fails the run.
 //!
 //! `cargo bench -p benches --bench ratios [-- --quick] [-- --only SECTION] [-- --dir DIR]`; the sections are `memory`,
-//! `machine`, `store`, `stalls` and `ledger`. Figures go to stdout as Markdown, progress to stderr.
+//! `machine`, `store`, `ledger`, `postgres`, `publisher`, `audit` and `stalls`. Figures go to stdout as Markdown, progress to stderr.
 #![expect(clippy::print_stdout, reason = "the figures are what this program is for")]
 
 use std::path::PathBuf;
@@ -9,10 +9,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use benches::Error;
+use benches::audits::{self, Kept};
 use benches::bare_disk::BareDisk;
 use benches::budget::{Figure, Findings};
 use benches::claims::Claims;
+use benches::database::Database;
+use benches::deliveries;
 use benches::embedded::{Embedded, Flavour};
+use benches::hand_written::{HandWritten, Style};
 use benches::options::{Asked, Effort, Options};
 use benches::population::{BATCH, LEASES};
 use benches::progress::say;
@@ -30,7 +34,17 @@ const CALLERS: u32 = 256;
 /// Leases that end at once, or are in a snapshot, in a quick run: filling a store with a million takes long.
 const LEASES_QUICK: u64 = 200_000;
 
+/// Callers of the claims in PostgreSQL, and connections of the transaction that they are compared with.
+const CALLERS_OF_DATABASE: u32 = 64;
+/// Claims that the budgets of an audit speak of, and those of a quick run.
+const AUDITED: (u32, u32) = (1_000_000, 20_000);
+/// Rows that a publisher delivers.
+const DELIVERED: (u32, u32) = (40_000, 4_000);
+
 fn main() -> Result<ExitCode, Error> {
+    if audits::audit_if_asked()? {
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = match Options::read(std::env::args().skip(1))? {
         Asked::Run(options) => options,
         Asked::NotABenchmark => return Ok(ExitCode::SUCCESS),
@@ -58,6 +72,12 @@ fn main() -> Result<ExitCode, Error> {
     }
     if options.wants("ledger") {
         run.ledger(&mut findings)?;
+    }
+    if ["postgres", "publisher", "audit"]
+        .iter()
+        .any(|name| options.wants(name))
+    {
+        run.with_a_database(&options, &mut findings)?;
     }
     if options.wants("stalls") {
         run.stalls(&mut findings)?;
@@ -163,7 +183,7 @@ impl Run {
     fn ledger(&self, findings: &mut Findings) -> Result<(), Error> {
         let (rounds, time) = self.rounds();
         let mut bare = BareDisk::create(&self.scratch.child("bare-beside-ledger"))?;
-        let claims = Claims::open(&self.scratch.child("ledger"))?;
+        let claims = Claims::on_sled(&self.scratch.child("ledger"))?;
         let (mut alone, mut one, mut many) = (vec![], vec![], vec![]);
         for round in 1..=rounds {
             say(format_args!(
@@ -186,6 +206,112 @@ impl Run {
         println!("\n256 callers beside one: {group:.2}.\n");
         findings.note(Figure::ClaimGroup, group);
         claims.close()
+    }
+
+    fn with_a_database(&self, options: &Options, findings: &mut Findings) -> Result<(), Error> {
+        let database = Database::start()?;
+        println!("PostgreSQL's data on {}\n", database.file_system());
+        if options.wants("postgres") {
+            self.postgres(&database, findings)?;
+        }
+        if options.wants("publisher") {
+            self.publisher(&database, findings)?;
+        }
+        if options.wants("audit") {
+            self.audit(&database, findings)?;
+        }
+        Ok(())
+    }
+
+    fn postgres(&self, database: &Database, findings: &mut Findings) -> Result<(), Error> {
+        let (rounds, time) = self.rounds();
+        let open = |style| HandWritten::open(&database.create()?, style, CALLERS_OF_DATABASE);
+        let (mut by_hand, mut in_one_call) = (open(Style::Statements)?, open(Style::OneCall)?);
+        let claims = Claims::on_postgres(&database.create()?)?;
+        let (mut hand, mut call, mut one, mut many) = (vec![], vec![], vec![], vec![]);
+        for round in 1..=rounds {
+            say(format_args!(
+                "the ledger in PostgreSQL beside a transaction of one's own, round {round} of {rounds}"
+            ));
+            hand.push(by_hand.rate(time)?);
+            many.push(claims.rate(CALLERS_OF_DATABASE, time)?);
+            call.push(in_one_call.rate(time)?);
+            one.push(claims.rate(1, time)?);
+        }
+        println!("## Ledger in PostgreSQL: claims per second, {rounds} rounds in turns, medians\n");
+        println!("| | a second | beside the transaction, median of the rounds' ratios |\n|---|---|---|");
+        println!(
+            "| hand-written transaction of six statements, 64 connections | {:.0} | 1 |",
+            median(&hand)
+        );
+        ratio_line("one call of the SQL kit's function, 64 connections", &call, &hand);
+        ratio_line("the ledger, one caller", &one, &hand);
+        let ratio = ratio_line("the ledger, 64 callers", &many, &hand);
+        println!();
+        findings.note(Figure::ClaimsInPostgres, ratio);
+        claims.close()
+    }
+
+    fn publisher(&self, database: &Database, findings: &mut Findings) -> Result<(), Error> {
+        let rows = self.effort.pick(DELIVERED.0, DELIVERED.1);
+        println!("## Publisher: {rows} deliveries over HTTP to an item server of examples/\n");
+        println!("| ledger | deliveries a second |\n|---|---|");
+        let places = [
+            (
+                "on sled",
+                Kept::Sled(self.scratch.child("published")),
+                Figure::DeliveriesOfSled,
+            ),
+            (
+                "in PostgreSQL",
+                Kept::Postgres(database.create()?),
+                Figure::DeliveriesOfPostgres,
+            ),
+        ];
+        for (what, kept, figure) in places {
+            say(format_args!("the publisher of a ledger {what}"));
+            let rate = Flavour::CurrentThread.runtime()?.block_on(async {
+                let ledger = kept.open().await?;
+                let rate = deliveries::rate(&ledger, rows).await?;
+                ledger.close().await?;
+                Ok::<_, Error>(rate)
+            })?;
+            println!("| {what} | {rate:.0} |");
+            findings.note(figure, rate);
+        }
+        println!();
+        Ok(())
+    }
+
+    fn audit(&self, database: &Database, findings: &mut Findings) -> Result<(), Error> {
+        let claims = self.effort.pick(AUDITED.0, AUDITED.1);
+        println!("## Audit: in a process of its own\n");
+        println!("| ledger | claims | time | memory at the most |\n|---|---|---|---|");
+        let (sled, postgres) = (
+            Kept::Sled(self.scratch.child("audited")),
+            Kept::Postgres(database.create()?),
+        );
+        let places = [
+            ("on sled", sled, Figure::AuditOfSled, Figure::AuditBytesOfSled),
+            (
+                "in PostgreSQL",
+                postgres,
+                Figure::AuditOfPostgres,
+                Figure::AuditBytesOfPostgres,
+            ),
+        ];
+        for (what, kept, time, memory) in places {
+            say(format_args!("{claims} claims {what}, to be audited"));
+            kept.fill(claims)?;
+            say(format_args!("the audit {what}"));
+            let audit = kept.audit(claims)?;
+            let (seconds, mib) = (audit.lasted.as_secs_f64(), mebibytes(audit.bytes_at_most));
+            println!("| {what} | {claims} | {seconds:.1} s | {mib:.0} MiB |");
+            findings.note(time, seconds);
+            findings.note(memory, mib);
+        }
+        println!();
+        Ok(())
     }
 
     fn stalls(&self, findings: &mut Findings) -> Result<(), Error> {
@@ -273,6 +399,11 @@ fn print_stall(what: &str, stall: &Stall) {
         stall.lasted.as_secs_f64(),
         stall.disturbance() * 100.0,
     );
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / (1_024.0 * 1_024.0)
 }
 
 /// Prints one line of a comparison; answers with its ratio.

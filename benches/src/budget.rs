@@ -27,6 +27,20 @@ pub enum Figure {
     ClaimRate,
     /// 256 claims beside one.
     ClaimGroup,
+    /// 64 claims in PostgreSQL beside the hand-written transaction.
+    ClaimsInPostgres,
+    /// A publisher of a ledger on sled.
+    DeliveriesOfSled,
+    /// A publisher of a ledger in PostgreSQL.
+    DeliveriesOfPostgres,
+    /// An audit of a ledger on sled.
+    AuditOfSled,
+    /// Memory of that audit's process.
+    AuditBytesOfSled,
+    /// An audit of a ledger in PostgreSQL.
+    AuditOfPostgres,
+    /// Memory of that audit's process.
+    AuditBytesOfPostgres,
 }
 
 /// Which side of a number is good.
@@ -55,7 +69,7 @@ pub struct Budget {
 
 /// Bytes and times are for two cores of the kind that `docs/benchmarks.md` describes, with the server's allocator; ratios
 /// hold anywhere.
-pub const BUDGETS: [Budget; 11] = [
+pub const BUDGETS: [Budget; 18] = [
     Budget {
         figure: Figure::ApplyAcquire,
         what: "machine: apply of one acquire, 1,000,000 live leases of mixed ttls, median",
@@ -132,6 +146,55 @@ pub const BUDGETS: [Budget; 11] = [
         bound: Bound::AtLeast(3.0),
         unit: "times",
         source: "group commit: one barrier serves a group of claims",
+    },
+    Budget {
+        figure: Figure::ClaimsInPostgres,
+        what: "ledger in PostgreSQL: 64 claims at once / hand-written transaction, 64 connections",
+        bound: Bound::AtLeast(1.5),
+        unit: "times",
+        source: "whoever gives up a transaction of their own must gain by it",
+    },
+    Budget {
+        figure: Figure::DeliveriesOfSled,
+        what: "publisher, ledger on sled: deliveries to a local server",
+        bound: Bound::AtLeast(2_000.0),
+        unit: "a second",
+        source: "a season's end pays a million players within ten minutes",
+    },
+    Budget {
+        figure: Figure::DeliveriesOfPostgres,
+        what: "publisher, ledger in PostgreSQL: deliveries to a local server",
+        bound: Bound::AtLeast(2_000.0),
+        unit: "a second",
+        source: "as on sled",
+    },
+    Budget {
+        figure: Figure::AuditOfSled,
+        what: "audit of 1,000,000 claims on sled",
+        bound: Bound::AtMost(120.0),
+        unit: "s",
+        source: "an audit after every incident, and a nightly one, must not be put off",
+    },
+    Budget {
+        figure: Figure::AuditBytesOfSled,
+        what: "audit of 1,000,000 claims on sled: memory of its process at the most",
+        bound: Bound::AtMost(768.0),
+        unit: "MiB",
+        source: "sled's page cache of 256 MiB, held with what sled keeps of each page, and no row more than a page of the audit",
+    },
+    Budget {
+        figure: Figure::AuditOfPostgres,
+        what: "audit of 1,000,000 claims in PostgreSQL",
+        bound: Bound::AtMost(120.0),
+        unit: "s",
+        source: "as on sled",
+    },
+    Budget {
+        figure: Figure::AuditBytesOfPostgres,
+        what: "audit of 1,000,000 claims in PostgreSQL: memory of its process at the most",
+        bound: Bound::AtMost(64.0),
+        unit: "MiB",
+        source: "no row more than a page of the audit",
     },
 ];
 

@@ -1,4 +1,4 @@
-//! A ledger on sled, and callers that claim one reward after another.
+//! A ledger, and callers that claim one reward after another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lease_core::{Fence, FenceToken};
-use reward_ledger::{Claim, ClaimOutcome, Ledger, RewardEventId, SledStore};
+use reward_ledger::{Claim, ClaimOutcome, Ledger, PostgresStore, RewardEventId, SledStore};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -15,7 +15,7 @@ use crate::embedded::Flavour;
 use crate::population::name;
 use crate::stopwatch::Stopwatch;
 
-/// A ledger and the runtime that its callers run on. Its writer is a thread of its own.
+/// A ledger and the runtime that its callers run on.
 #[derive(Debug)]
 pub struct Claims {
     runtime: Runtime,
@@ -25,14 +25,28 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// A ledger in a folder.
+    /// A ledger in a folder. Its writer is a thread of its own.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn open(directory: &Path) -> Result<Self, Error> {
+    pub fn on_sled(directory: &Path) -> Result<Self, Error> {
         Ok(Self {
             runtime: Flavour::CurrentThread.runtime()?,
             ledger: Ledger::open(SledStore::open(directory)?),
+            next: Arc::default(),
+        })
+    }
+
+    /// A ledger in a database.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn on_postgres(url: &str) -> Result<Self, Error> {
+        let runtime = Flavour::CurrentThread.runtime()?;
+        let store = runtime.block_on(PostgresStore::open(url))?;
+        Ok(Self {
+            runtime,
+            ledger: Ledger::open(store),
             next: Arc::default(),
         })
     }

@@ -26,9 +26,19 @@ pub fn load() -> String {
 /// Bytes of memory that this process holds now.
 #[must_use]
 pub fn resident_bytes() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+/// The most that this process has held so far.
+#[must_use]
+pub fn resident_bytes_at_most() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+fn status_bytes(field: &str) -> u64 {
     let status = read("/proc/self/status");
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kibibytes = resident.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kibibytes = line.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kibibytes.unwrap_or(0).saturating_mul(1_024)
 }
 

@@ -3,11 +3,15 @@
 //! Everything here measures real time on a real disk. The criterion benches follow one figure over time; `ratios` runs
 //! what is compared side by side and holds it to [`budget::BUDGETS`]. `docs/benchmarks.md` has the figures.
 
+pub mod audits;
 pub mod bare_disk;
 pub mod budget;
 pub mod claims;
 pub mod comparison;
+pub mod database;
+pub mod deliveries;
 pub mod embedded;
+pub mod hand_written;
 pub mod host;
 pub mod machine_times;
 pub mod options;

@@ -24,13 +24,8 @@ impl Scratch {
     /// It cannot be made, or it would lie in memory.
     pub fn below(dir: &Path) -> Result<Self, Error> {
         let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(dir)?;
-        let file_system = file_system_of(dir.path());
-        if IN_MEMORY.contains(&file_system.as_str()) {
-            let dir = dir.path().display();
-            return Err(
-                format!("{dir} is in memory ({file_system}): name a folder on a disk with --dir").into(),
-            );
-        }
+        let file_system = on_a_disk(dir.path())
+            .map_err(|in_memory| format!("{in_memory}: name a folder on a disk with --dir"))?;
         Ok(Self { dir, file_system })
     }
 
@@ -45,6 +40,18 @@ impl Scratch {
     pub fn file_system(&self) -> &str {
         &self.file_system
     }
+}
+
+/// The file system of `path`.
+///
+/// # Errors
+/// It keeps files in memory.
+pub fn on_a_disk(path: &Path) -> Result<String, Error> {
+    let file_system = file_system_of(path);
+    if IN_MEMORY.contains(&file_system.as_str()) {
+        return Err(format!("{} is in memory ({file_system})", path.display()).into());
+    }
+    Ok(file_system)
 }
 
 /// What the mount table says of the longest mount point above `path`.
