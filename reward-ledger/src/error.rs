@@ -256,11 +256,12 @@ pub enum InvalidConfig {
         /// What is wrong, without values: one of them may be a password.
         problem: String,
     },
-    /// The database's URL asks for TLS, which this version does not speak.
-    #[error(
-        "the database's URL asks for TLS, which this version does not speak: use a local socket or a tunnel"
-    )]
-    DatabaseTls,
+    /// The certificate authorities that the database's certificate is to be checked by cannot be had.
+    #[error("TLS to the database: {problem}")]
+    DatabaseTls {
+        /// What is wrong.
+        problem: String,
+    },
     /// The connections that write are out of their range.
     #[error("1 to {max} connections may write, not {value}")]
     DatabaseWriters {

@@ -10,6 +10,7 @@ mod fences;
 mod opening;
 mod outbox;
 mod output;
+mod secrets;
 mod serve;
 
 use std::error::Error;
@@ -20,7 +21,7 @@ use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use self::opening::StoreAddress;
-use self::output::{Format, say_error};
+use self::output::{Format, say_error, say_progress};
 use crate::ledger::Ledger;
 
 /// A ledger of rewards that refuses stale fencing tokens.
@@ -83,12 +84,26 @@ enum Ended {
     Violated,
 }
 
+/// Arguments that the parser of arguments could not judge.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct BadArguments(&'static str);
+
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and the version.
+        Err(asked) if !asked.use_stderr() => asked.exit(),
+        Err(error) => {
+            let shown = error.render().to_string();
+            say_progress(secrets::hide(&shown, std::env::args()).trim_end());
+            return ExitCode::from(2);
+        }
+    };
     let filter = EnvFilter::try_from_env("REWARD_LEDGER_LOG")
         .unwrap_or_else(|_| EnvFilter::new("warn,reward_ledger=info"));
     tracing_subscriber::fmt()
@@ -107,7 +122,10 @@ pub fn run() -> ExitCode {
         Ok(Ended::Violated) => ExitCode::from(4),
         Err(error) => {
             say_error(&*error);
-            ExitCode::FAILURE
+            match error.is::<BadArguments>() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Where a ledger is kept, as it is written on the command line.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::Failure;
+use super::{BadArguments, Failure};
 use crate::config::LedgerBuilder;
 use crate::ledger::Ledger;
 use crate::store::MemoryStore;
@@ -22,20 +23,23 @@ pub(super) enum StoreAddress {
     Postgres(String),
     /// Nowhere: it is forgotten with the process.
     Memory,
+    /// It was mistyped. The text is not kept: it may hold a password.
+    Unreadable,
 }
 
 impl FromStr for StoreAddress {
-    type Err = String;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("sled", dir)) if !dir.is_empty() => Ok(Self::Sled(dir.into())),
+    /// Takes every text, and says what is wrong with it when it is opened: the parser of arguments would show the text.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.split_once(':') {
+            Some(("sled", dir)) if !dir.is_empty() => Self::Sled(dir.into()),
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
-                Ok(Self::Postgres(text.to_owned()))
+                Self::Postgres(text.to_owned())
             }
-            Some(("memory", "")) => Ok(Self::Memory),
-            _ => Err("sled:DIR, postgres://.. or memory: is needed".to_owned()),
-        }
+            Some(("memory", "")) => Self::Memory,
+            _ => Self::Unreadable,
+        })
     }
 }
 
@@ -46,6 +50,7 @@ impl fmt::Debug for StoreAddress {
             Self::Sled(dir) => f.debug_tuple("Sled").field(dir).finish(),
             Self::Postgres(_) => f.debug_tuple("Postgres").finish_non_exhaustive(),
             Self::Memory => f.write_str("Memory"),
+            Self::Unreadable => f.write_str("Unreadable"),
         }
     }
 }
@@ -69,6 +74,9 @@ impl StoreAddress {
             Self::Memory => {
                 tracing::warn!("the ledger is kept in memory and forgotten with this process");
                 Ok(Ledger::builder(MemoryStore::new()))
+            }
+            Self::Unreadable => {
+                Err(BadArguments("--store: sled:DIR, postgres://.. or memory: is needed").into())
             }
         }
     }

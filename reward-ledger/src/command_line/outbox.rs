@@ -14,7 +14,7 @@ use crate::types::{ClaimId, Delivery, Reason};
 pub(super) enum OutboxCommand {
     /// List dead letters, or all rows
     List(ListArgs),
-    /// Have a dead or discarded row tried again, at once and with all its tries
+    /// Have a dead or discarded row tried again with all its tries, before what its player is still to be told
     Retry(RetryArgs),
     /// Give a dead row up for good; it stays on record with the reason
     Discard(DiscardArgs),
@@ -101,6 +101,14 @@ fn answer(format: Format, amended: &Amended) -> Result<Ended, Failure> {
             json::delivery(delivery),
             Ended::Refused,
         ),
+        Amended::TakenBack(delivery) => (
+            format!(
+                "it was taken back, and the outside may know that: {}",
+                in_words(delivery)
+            ),
+            json::delivery(delivery),
+            Ended::Refused,
+        ),
         Amended::NotFound => ("there is no such row".to_owned(), Value::Null, Ended::Refused),
     };
     format.say(&words, &json)?;
@@ -109,13 +117,16 @@ fn answer(format: Format, amended: &Amended) -> Result<Ended, Failure> {
 
 fn in_words(delivery: &Delivery) -> String {
     let progress = &delivery.progress;
-    format!(
-        "{} {} {} after {} tries, {}: {}",
+    let words = format!(
+        "{} {} {} after {} tries, {}",
         delivery.id,
         delivery.idempotency_key(),
         progress.state().name(),
         progress.tries(),
         progress.doubt().name(),
-        progress.note()
-    )
+    );
+    match progress.note().as_str() {
+        "" => words,
+        note => format!("{words}: {note}"),
+    }
 }

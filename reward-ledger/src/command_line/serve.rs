@@ -39,11 +39,19 @@ pub(super) struct ServeArgs {
     #[arg(long)]
     allow_unfenced: bool,
     /// Publish the outbox to the outside server at this URL
-    #[arg(long, value_name = "URL")]
+    #[arg(
+        long,
+        env = "REWARD_LEDGER_TARGET",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
     target: Option<String>,
     /// A file with the bearer token that is shown to the outside server
     #[arg(long, value_name = "FILE", requires = "target")]
     target_token_file: Option<PathBuf>,
+    /// A file with certificates (PEM) of authorities that are trusted to vouch for the outside server, besides the system's
+    #[arg(long, value_name = "FILE", requires = "target")]
+    target_ca: Option<PathBuf>,
     /// Seconds for which the outside server remembers an idempotency key
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, requires = "target")]
     target_remembers: u64,
@@ -98,6 +106,10 @@ fn start_publisher(args: &ServeArgs, ledger: &Ledger) -> Result<Option<Publisher
     let mut target = HttpTarget::builder(url);
     if let Some(file) = &args.target_token_file {
         target = target.bearer_token(read_token(file)?);
+    }
+    if let Some(file) = &args.target_ca {
+        let pem = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        target = target.root_certificates(pem);
     }
     let policy = PublishPolicy::builder(Duration::from_secs(args.target_remembers))
         .tries_max(args.target_tries)

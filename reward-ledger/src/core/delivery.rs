@@ -93,18 +93,35 @@ pub(crate) fn settle(
     })
 }
 
-/// A dead or discarded row that a person wants tried again, with all its tries before it; `None` for any other. What is
-/// known of earlier tries stays known, and so does when the first was sent: the outside's memory of the key has not
-/// grown longer.
-pub(crate) fn retry(row: &DeliveryProgress, at: UnixMillis) -> Option<DeliveryProgress> {
+/// A dead or discarded row that a person wants tried again, with all its tries before it; `None` for any other. It is due
+/// at once, or when `front`, the player's row that is first in line, is: so nothing else of the player is under way when it
+/// is sent. What is known of earlier tries stays known, and so does when the first was sent: the outside's memory of
+/// the key has not grown longer.
+pub(crate) fn retry(
+    row: &DeliveryProgress,
+    at: UnixMillis,
+    front: Option<UnixMillis>,
+) -> Option<DeliveryProgress> {
     match row.state {
         DeliveryState::Dead { .. } | DeliveryState::Discarded { .. } => Some(DeliveryProgress {
-            state: DeliveryState::Pending { due: at },
+            state: DeliveryState::Pending {
+                due: front.map_or(at, |front| front.max(at)),
+            },
             tries: 0,
             ..row.clone()
         }),
         DeliveryState::Pending { .. } | DeliveryState::Leased { .. } | DeliveryState::Delivered { .. } => {
             None
+        }
+    }
+}
+
+/// Whether the outside may have done what the row tells it, or a person may have by hand.
+pub(crate) const fn may_be_done(row: &DeliveryProgress) -> bool {
+    match row.state {
+        DeliveryState::Pending { .. } | DeliveryState::Dead { .. } => matches!(row.doubt, Doubt::Unknown),
+        DeliveryState::Leased { .. } | DeliveryState::Delivered { .. } | DeliveryState::Discarded { .. } => {
+            true
         }
     }
 }

@@ -40,7 +40,7 @@ enum Step {
     Lease,
     /// A verdict under the epoch that is this many leases old.
     Settle(u64, Verdict),
-    Retry,
+    Retry(Option<u64>),
     Discard,
 }
 
@@ -63,7 +63,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (1_u64..12).prop_map(Step::Wait),
         Just(Step::Lease),
         (0_u64..3, verdict).prop_map(|(age, verdict)| Step::Settle(age, verdict)),
-        Just(Step::Retry),
+        prop::option::of(0_u64..700).prop_map(Step::Retry),
         Just(Step::Discard),
     ];
     prop::collection::vec(step, 1..60)
@@ -85,7 +85,7 @@ proptest! {
                 }
                 Step::Lease => leased(&row, now),
                 Step::Settle(age, verdict) => settle(&row, row.epoch.saturating_sub(*age), verdict, at(now)),
-                Step::Retry => retry(&row, at(now)),
+                Step::Retry(front) => retry(&row, at(now), front.map(at)),
                 Step::Discard => discard(&row, &Reason::new("by hand").unwrap(), at(now)),
             };
             let Some(next) = next else { continue };
@@ -99,7 +99,12 @@ proptest! {
                 (DeliveryState::Dead { .. } | DeliveryState::Discarded { .. }, Step::Lease) => {
                     prop_assert!(false, "a dead row was leased")
                 }
-                (state, Step::Retry | Step::Discard) => prop_assert!(!state.is_open()),
+                (state, Step::Retry(front)) => {
+                    prop_assert!(!state.is_open());
+                    let due = due(&next).unwrap();
+                    prop_assert!(due >= at(now) && front.is_none_or(|front| due >= at(front)));
+                }
+                (state, Step::Discard) => prop_assert!(!state.is_open()),
                 _ => {}
             }
             row = next;

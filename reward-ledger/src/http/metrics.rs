@@ -4,12 +4,14 @@
 //! |---|---|---|
 //! | `reward_ledger_claims_total{outcome}` | counter | claims answered, by outcome |
 //! | `reward_ledger_http_responses_total{class}` | counter | answers, by the first digit of their status |
+//! | `reward_ledger_http_connections` | gauge | connections that are open |
+//! | `reward_ledger_http_connections_refused_total` | counter | connections beyond the bound, closed unanswered |
 //! | `reward_ledger_last_number` | gauge | number of the last claim or reversal |
 //! | `reward_ledger_outbox_open` | gauge | rows that publishers still have work with |
 //! | `reward_ledger_outbox_dead` | gauge | rows that a person should look at |
 
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use axum::extract::{Request, State as Shared};
 use axum::http::{StatusCode, header};
@@ -28,6 +30,10 @@ const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub(super) struct Metrics {
     /// One permit for each request that may be worked on.
     pub(super) room: Semaphore,
+    /// Connections that are open.
+    pub(super) connections: AtomicUsize,
+    /// Connections that were closed unanswered.
+    pub(super) connections_refused: AtomicU64,
     applied: AtomicU64,
     replayed: AtomicU64,
     stale: AtomicU64,
@@ -40,6 +46,8 @@ impl Metrics {
     pub(super) fn new(requests_max: usize) -> Self {
         Self {
             room: Semaphore::new(requests_max),
+            connections: AtomicUsize::new(0),
+            connections_refused: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             replayed: AtomicU64::new(0),
             stale: AtomicU64::new(0),
@@ -105,7 +113,15 @@ pub(super) async fn metrics(Shared(state): Shared<State>) -> Result<Response, Pr
             read(counter)
         );
     }
+    let _ = writeln!(
+        text,
+        "# TYPE reward_ledger_http_connections_refused_total counter\n\
+         reward_ledger_http_connections_refused_total {}",
+        read(&metrics.connections_refused)
+    );
+    let connections = metrics.connections.load(Ordering::Relaxed);
     for (name, value) in [
+        ("http_connections", u64::try_from(connections).unwrap_or(u64::MAX)),
         ("last_number", standing.last.get()),
         ("outbox_open", standing.outbox_open),
         ("outbox_dead", standing.outbox_dead),

@@ -5,12 +5,16 @@
 
 mod access;
 mod claims;
+mod connections;
+#[cfg(test)]
+mod connections_tests;
 mod fences;
 mod metrics;
 mod outbox;
 mod payments;
 mod problem;
 mod request;
+mod stalls;
 #[cfg(test)]
 mod tests;
 mod whole;
@@ -26,8 +30,10 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 pub use self::access::Access;
+use self::connections::Patience;
 use self::metrics::Metrics;
 use crate::ledger::Ledger;
 
@@ -66,6 +72,7 @@ pub struct Service {
     socket: TcpListener,
     address: SocketAddr,
     state: State,
+    patience: Patience,
 }
 
 /// What all routes share.
@@ -98,6 +105,7 @@ impl Service {
                 access: Arc::new(access),
                 metrics: Arc::new(Metrics::new(REQUESTS_MAX)),
             },
+            patience: Patience::USUAL,
         })
     }
 
@@ -111,20 +119,19 @@ impl Service {
     ///
     /// # Cancel safety
     /// A dropped call cuts connections off; what was asked may or may not have been applied.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let ledger = self.state.ledger.clone();
-        let stopped = async move {
+        let metrics = Arc::clone(&self.state.metrics);
+        let (going, stopped) = watch::channel(());
+        let served = connections::serve(self.socket, routes(self.state), metrics, self.patience, stopped);
+        let told = async move {
             tokio::select! {
                 () = stop => {}
                 _ended = ledger.ended() => {}
             }
+            drop(going);
         };
-        let served = axum::serve(self.socket, routes(self.state))
-            .with_graceful_shutdown(stopped)
-            .await;
-        if let Err(error) = served {
-            tracing::error!(error = &error as &dyn std::error::Error, "the service ended");
-        }
+        tokio::join!(served, told);
     }
 }
 

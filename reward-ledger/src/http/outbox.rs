@@ -69,5 +69,11 @@ fn answer(amended: Result<Amended, StoreError>) -> Result<Answer<Value>, Problem
             format!("the delivery is {}", delivery.progress.state().name()),
         )
         .with(json::delivery(&delivery))),
+        Amended::TakenBack(delivery) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "delivery-taken-back",
+            "the grant was taken back, and the outside may know that: it would be granted for good",
+        )
+        .with(json::delivery(&delivery))),
     }
 }

@@ -25,8 +25,11 @@ impl Ledger {
             .await
     }
 
-    /// Has a dead or discarded row tried again, at once and with all its tries. It is delivered behind what its player was
-    /// delivered meanwhile.
+    /// Has a dead or discarded row tried again, with all its tries: before what its player is still to be told, and behind
+    /// what the player was told meanwhile. What is under way for the player ends first, so that may take as long as a
+    /// publisher's lease.
+    ///
+    /// A grant whose reversal the outside may know of is not told any more: [`Amended::TakenBack`].
     ///
     /// # Errors
     /// [`StoreError`]. [`StoreError::may_have_applied`] says whether it may have been done all the same.

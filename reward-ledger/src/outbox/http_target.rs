@@ -10,6 +10,7 @@
 //! | | 404 | not done |
 //! | | anything else, or no answer | unknown |
 
+use std::fmt;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -31,19 +32,34 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const IDLE_CONNECTIONS_MAX: usize = 256;
 
 /// An outside server over HTTP or HTTPS.
-#[derive(Debug)]
 pub struct HttpTarget {
     client: Client,
     url: Url,
 }
 
+/// Without the rest of the URL: it may hold a password.
+impl fmt::Debug for HttpTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.url.host_str();
+        f.debug_struct("HttpTarget")
+            .field("host", &host)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Builds an [`HttpTarget`].
-#[derive(Debug)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct HttpTargetBuilder {
     url: String,
     bearer: Option<String>,
-    root: Option<Vec<u8>>,
+    roots: Option<Vec<u8>>,
+}
+
+/// Without the URL and the token: both may be secrets.
+impl fmt::Debug for HttpTargetBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTargetBuilder").finish_non_exhaustive()
+    }
 }
 
 impl HttpTargetBuilder {
@@ -53,9 +69,9 @@ impl HttpTargetBuilder {
         self
     }
 
-    /// Trusts this certificate authority (PEM) besides those of the system.
-    pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
-        self.root = Some(pem.into());
+    /// Trusts these certificate authorities (PEM, one or several) besides those of the system.
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
         self
     }
 
@@ -65,9 +81,12 @@ impl HttpTargetBuilder {
     /// [`InvalidConfig::Target`] where the URL, the token or the certificate is not valid.
     pub fn build(self) -> Result<HttpTarget, InvalidConfig> {
         let says = |problem: String| InvalidConfig::Target { problem };
-        let url = Url::parse(&self.url).map_err(|error| says(format!("{}: {error}", self.url)))?;
+        // The URL is not shown: it may hold a password.
+        let url = Url::parse(&self.url).map_err(|error| says(format!("the target's URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
-            return Err(says(format!("{url}: an http or https URL is needed")));
+            return Err(says(
+                "the target's URL: http://.. or https://.. is needed".to_owned(),
+            ));
         }
         // Another part of the process may have chosen one already; then that one is used.
         let _chosen = rustls::crypto::ring::default_provider().install_default();
@@ -83,12 +102,27 @@ impl HttpTargetBuilder {
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX);
-        if let Some(pem) = &self.root {
-            let root = Certificate::from_pem(pem).map_err(|error| says(error.to_string()))?;
-            client = client.tls_certs_merge([root]);
-        }
-        let client = client.build().map_err(|error| says(error.to_string()))?;
+        let roots = match &self.roots {
+            Some(pem) => read_roots(pem).map_err(says)?,
+            None => Vec::new(),
+        };
+        client = match url.scheme() {
+            "https" => client.tls_certs_merge(roots),
+            // Nobody is to be vouched for; a machine without any authorities is no trouble.
+            _ => client.tls_certs_only(roots),
+        };
+        let client = client
+            .build()
+            .map_err(|error| says(note(&error).as_str().to_owned()))?;
         Ok(HttpTarget { client, url })
+    }
+}
+
+fn read_roots(pem: &[u8]) -> Result<Vec<Certificate>, String> {
+    let roots = Certificate::from_pem_bundle(pem).map_err(|error| note(&error).as_str().to_owned())?;
+    match roots.is_empty() {
+        true => Err("the authorities of the target: no certificate in PEM is there".to_owned()),
+        false => Ok(roots),
     }
 }
 
@@ -98,7 +132,7 @@ impl HttpTarget {
         HttpTargetBuilder {
             url: url.into(),
             bearer: None,
-            root: None,
+            roots: None,
         }
     }
 

@@ -110,6 +110,9 @@ pub enum Amended {
     /// The row stands so, and the order does not apply to it: only a dead row is discarded, only a dead or discarded one
     /// is tried again.
     Refused(Delivery),
+    /// The row stands so, and grants what was taken back since. The outside may know of that already, and would grant it
+    /// for good if it were told now.
+    TakenBack(Delivery),
     /// There is no such row.
     NotFound,
 }

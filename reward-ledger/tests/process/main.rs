@@ -3,10 +3,16 @@
 #![expect(
     clippy::unwrap_used,
     clippy::string_slice,
+    clippy::indexing_slicing,
     reason = "a test fails by panicking"
 )]
 
+mod outage;
+mod outside;
 mod program;
+mod publishing;
+mod secrets;
+mod service;
 
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;

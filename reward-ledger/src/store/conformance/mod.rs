@@ -9,6 +9,7 @@ mod claims;
 mod concurrency;
 mod controls;
 mod corrections;
+mod dead_letters;
 mod operations;
 mod outbox;
 mod payments;
@@ -59,7 +60,9 @@ pub async fn check<F: AsyncFn(Protections) -> LedgerBuilder>(open: F) {
     outbox::a_leased_row_is_nobody_elses_until_the_lease_is_over(fresh().await).await;
     outbox::a_verdict_of_an_earlier_lease_touches_nothing(fresh().await).await;
     outbox::a_row_that_is_tried_again_holds_up_its_player_and_nobody_else(fresh().await).await;
-    outbox::dead_letters_hold_up_nobody_are_listed_and_wait_for_a_person(fresh().await).await;
+    dead_letters::dead_letters_hold_up_nobody_are_listed_and_wait_for_a_person(fresh().await).await;
+    dead_letters::a_dead_letter_that_is_tried_again_keeps_its_players_order(fresh().await).await;
+    dead_letters::a_grant_is_never_told_after_its_reversal(fresh().await).await;
     outbox::a_publisher_whose_partition_has_a_newer_holder_is_leased_nothing(fresh().await).await;
     outbox::many_rows_of_one_player_that_are_not_due_hide_nobody(fresh().await).await;
 

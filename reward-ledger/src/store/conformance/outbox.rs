@@ -1,17 +1,17 @@
-//! The outbox: order per player, leases guarded by their epoch, dead letters, partitions guarded by a token.
+//! The outbox: order per player, leases guarded by their epoch, partitions guarded by a token.
 #![expect(clippy::indexing_slicing, reason = "a suite fails by panicking")]
 
 use super::{ManualClock, applied, claim, gold, is_sound, resource, seen, token};
 use crate::config::LedgerBuilder;
 use crate::ledger::Ledger;
-use crate::store::{Amended, LeaseRequest, LeasedRows, OutboxQuery, SettleRequest, Share};
+use crate::store::{LeaseRequest, LeasedRows, OutboxQuery, SettleRequest, Share};
 use crate::types::{
-    ClaimId, Delivery, DeliveryState, Doubt, Note, Partition, PlayerId, PublisherId, Reason, Settled,
-    Settlement, UnixMillis, Verdict,
+    ClaimId, Delivery, DeliveryState, Doubt, Note, Partition, PlayerId, PublisherId, Settled, Settlement,
+    UnixMillis, Verdict,
 };
 use lease_core::Fence;
 
-const LEASE_MS: u64 = 1_000;
+pub(super) const LEASE_MS: u64 = 1_000;
 
 fn everything() -> Vec<Share> {
     Partition::all()
@@ -23,7 +23,7 @@ fn everything() -> Vec<Share> {
 }
 
 /// What `owner` is leased at `at` for a second, of all partitions.
-async fn lease(ledger: &Ledger, owner: &str, at: u64, rows_max: usize) -> Vec<Delivery> {
+pub(super) async fn lease(ledger: &Ledger, owner: &str, at: u64, rows_max: usize) -> Vec<Delivery> {
     lease_shares(ledger, owner, at, rows_max, everything())
         .await
         .deliveries
@@ -51,7 +51,7 @@ async fn lease_shares(
         .expect("the store answers")
 }
 
-async fn settle(ledger: &Ledger, at: u64, delivery: &Delivery, verdict: Verdict) -> Settled {
+pub(super) async fn settle(ledger: &Ledger, at: u64, delivery: &Delivery, verdict: Verdict) -> Settled {
     let answers = settle_all(ledger, at, vec![Settlement::new(delivery, verdict)]).await;
     answers.first().copied().unwrap_or(Settled::Missing)
 }
@@ -69,7 +69,7 @@ async fn settle_all(ledger: &Ledger, at: u64, settlements: Vec<Settlement>) -> V
         .expect("the store answers")
 }
 
-fn ids(deliveries: &[Delivery]) -> Vec<u64> {
+pub(super) fn ids(deliveries: &[Delivery]) -> Vec<u64> {
     deliveries.iter().map(|delivery| delivery.id.get()).collect()
 }
 
@@ -81,7 +81,7 @@ fn again(due: u64) -> Verdict {
     }
 }
 
-fn dead() -> Verdict {
+pub(super) fn dead() -> Verdict {
     Verdict::Dead {
         doubt: Doubt::NotDone,
         note: Note::new("no such item"),
@@ -90,7 +90,7 @@ fn dead() -> Verdict {
 
 /// The row of a number, as it stands.
 #[expect(clippy::expect_used, reason = "a suite fails by panicking")]
-async fn row(ledger: &Ledger, id: u64) -> Delivery {
+pub(super) async fn row(ledger: &Ledger, id: u64) -> Delivery {
     let found = ledger
         .deliveries(OutboxQuery::All, Some(ClaimId::new(id - 1)), 1)
         .await
@@ -99,17 +99,13 @@ async fn row(ledger: &Ledger, id: u64) -> Delivery {
 }
 
 #[expect(clippy::expect_used, reason = "a suite fails by panicking")]
-async fn counts(ledger: &Ledger) -> (u64, u64) {
+pub(super) async fn counts(ledger: &Ledger) -> (u64, u64) {
     let standing = ledger.standing().await.expect("the store answers");
     (standing.outbox_open, standing.outbox_dead)
 }
 
-fn reason(text: &str) -> Reason {
-    Reason::new(text).unwrap_or_else(|_| unreachable!("the suite's reasons are valid"))
-}
-
 /// Claims 1, 2 and 3 are of player 42, claim 4 is of player 43; all at 100 ms.
-async fn four_claims(open: LedgerBuilder) -> Ledger {
+pub(super) async fn four_claims(open: LedgerBuilder) -> Ledger {
     let ledger = open.clock(ManualClock::at(100)).open();
     for (player, event) in [(42, "a"), (42, "b"), (42, "c"), (43, "d")] {
         applied(claim(&ledger, gold(1, player, event)).await);
@@ -235,65 +231,6 @@ pub(super) async fn a_row_that_is_tried_again_holds_up_its_player_and_nobody_els
         (1, Doubt::Unknown, "no answer")
     );
     assert_eq!(one.first_sent(), Some(UnixMillis::new(100)));
-    is_sound(&ledger).await;
-}
-
-pub(super) async fn dead_letters_hold_up_nobody_are_listed_and_wait_for_a_person(open: LedgerBuilder) {
-    let ledger = four_claims(open).await;
-    let rows = lease(&ledger, "a", 100, 10).await;
-    for row in &rows {
-        let verdict = if row.id.get() == 1 {
-            dead()
-        } else {
-            Verdict::Released
-        };
-        assert_eq!(settle(&ledger, 150, row, verdict).await, Settled::Done);
-    }
-    assert_eq!(counts(&ledger).await, (3, 1));
-    let listed = ledger.deliveries(OutboxQuery::Dead, None, 10).await;
-    let listed = listed.map(|found| found.deliveries).unwrap_or_default();
-    assert_eq!(ids(&listed), [1]);
-    assert_eq!(listed[0].progress.note().as_str(), "no such item");
-    let next = lease(&ledger, "a", 200, 1).await;
-    assert!(!ids(&next).contains(&1));
-    let open = ledger
-        .deliveries(OutboxQuery::OpenOf(PlayerId::new(42)), None, 10)
-        .await;
-    assert_eq!(
-        open.map(|found| ids(&found.deliveries)).unwrap_or_default(),
-        [2, 3]
-    );
-
-    let discarded = ledger
-        .discard_delivery(ClaimId::new(1), reason("given by hand"))
-        .await;
-    assert!(matches!(discarded, Ok(Amended::Done(_))), "{discarded:?}");
-    let twice = ledger.discard_delivery(ClaimId::new(1), reason("again")).await;
-    assert!(matches!(twice, Ok(Amended::Refused(_))), "{twice:?}");
-    assert_eq!(counts(&ledger).await, (3, 0));
-    let kept = row(&ledger, 1).await;
-    assert!(matches!(kept.progress.state(), DeliveryState::Discarded { .. }));
-    assert_eq!(kept.progress.note().as_str(), "given by hand");
-
-    let retried = ledger.retry_delivery(ClaimId::new(1)).await;
-    assert!(matches!(retried, Ok(Amended::Done(_))), "{retried:?}");
-    let open = ledger.retry_delivery(ClaimId::new(2)).await;
-    assert!(matches!(open, Ok(Amended::Refused(_))), "{open:?}");
-    assert_eq!(
-        ledger.retry_delivery(ClaimId::new(99)).await.ok(),
-        Some(Amended::NotFound)
-    );
-    assert_eq!(counts(&ledger).await, (4, 0));
-    let rows = lease(&ledger, "a", 10_000, 10).await;
-    assert_eq!(
-        rows.first().map(|row| (row.id.get(), row.progress.tries())),
-        Some((1, 0))
-    );
-    assert_eq!(
-        rows[0].progress.first_sent(),
-        Some(UnixMillis::new(100)),
-        "the window goes on"
-    );
     is_sound(&ledger).await;
 }
 

@@ -4,11 +4,10 @@ use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
-use tokio_postgres::config::SslMode;
-
 use super::hook::Hook;
 #[cfg(any(test, feature = "test-util"))]
 use super::hook::PostgresStage;
+use super::tls::{Handshakes, take_asked};
 use crate::core::Protections;
 use crate::error::InvalidConfig;
 
@@ -27,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct PostgresConfig {
     server: tokio_postgres::Config,
+    handshakes: Handshakes,
     writers: usize,
     patience: Duration,
     protections: Protections,
@@ -34,7 +34,7 @@ pub struct PostgresConfig {
 }
 
 /// Builds a [`PostgresConfig`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct PostgresConfigBuilder {
     url: String,
@@ -47,6 +47,9 @@ pub struct PostgresConfigBuilder {
 impl PostgresConfig {
     /// A configuration for the database at `url`, such as `postgres://ledger@db.internal/rewards` or
     /// `host=/run/postgresql user=ledger dbname=rewards`.
+    ///
+    /// Its `sslmode` is `disable`, `prefer` (unless said), `require` or `verify-full`. Only `verify-full`, or an
+    /// authority's file in `sslrootcert`, makes sure that the server is the one that was meant.
     pub fn builder(url: impl Into<String>) -> PostgresConfigBuilder {
         PostgresConfigBuilder {
             url: url.into(),
@@ -59,6 +62,10 @@ impl PostgresConfig {
 
     pub(super) const fn server(&self) -> &tokio_postgres::Config {
         &self.server
+    }
+
+    pub(super) fn handshakes(&self) -> Handshakes {
+        self.handshakes.clone()
     }
 
     pub(super) const fn writers(&self) -> usize {
@@ -83,6 +90,16 @@ impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresConfig")
             .field("database", &self.server.get_dbname())
+            .field("writers", &self.writers)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without the URL: it may hold a password.
+impl fmt::Debug for PostgresConfigBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConfigBuilder")
             .field("writers", &self.writers)
             .field("patience", &self.patience)
             .finish_non_exhaustive()
@@ -128,12 +145,13 @@ impl PostgresConfigBuilder {
     /// The configuration.
     ///
     /// # Errors
-    /// [`InvalidConfig`] where the URL does not parse or asks for TLS, or a value is out of its range.
+    /// [`InvalidConfig`] where the URL does not parse, the authorities that it names cannot be read, or a value is out of
+    /// its range.
     pub fn build(self) -> Result<PostgresConfig, InvalidConfig> {
-        let mut server: tokio_postgres::Config = self.url.parse().map_err(|error| unreadable(&error))?;
-        if server.get_ssl_mode() == SslMode::Require {
-            return Err(InvalidConfig::DatabaseTls);
-        }
+        let (url, asked) = take_asked(&self.url)?;
+        let mut server: tokio_postgres::Config = url.parse().map_err(|error| unreadable(&error))?;
+        server.ssl_mode(asked.mode);
+        let handshakes = asked.handshakes()?;
         if !(1..=WRITERS_MAX).contains(&self.writers) {
             return Err(InvalidConfig::DatabaseWriters {
                 max: WRITERS_MAX,
@@ -155,6 +173,7 @@ impl PostgresConfigBuilder {
         }
         Ok(PostgresConfig {
             server,
+            handshakes,
             writers: self.writers,
             patience: self.patience,
             protections: self.protections,

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 use super::group::Purpose;
 use super::trouble::Trouble;
@@ -31,7 +31,7 @@ impl Link {
     /// Connects, and refuses a server that would not keep what it acknowledges.
     pub(super) async fn open(config: &PostgresConfig) -> Result<Self, Trouble> {
         let action = "connect to the database";
-        let connecting = config.server().connect(NoTls);
+        let connecting = config.server().connect(config.handshakes());
         let (client, connection) = match tokio::time::timeout(config.patience(), connecting).await {
             Ok(opened) => opened.map_err(|error| Trouble::of(action, error))?,
             Err(_) => return Err(Trouble::timed_out(action)),

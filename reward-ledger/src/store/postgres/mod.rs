@@ -33,6 +33,9 @@ pub mod server;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod tls;
+#[cfg(test)]
+mod tls_tests;
 mod trouble;
 
 use std::future::Future;

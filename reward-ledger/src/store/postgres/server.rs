@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,6 +35,8 @@ pub struct PostgresServer {
     dir: PathBuf,
     /// Its standard input is the leash.
     keeper: Child,
+    /// Over TCP, where it listens there; its socket is named after it, too.
+    port: Option<u16>,
     databases: AtomicU32,
 }
 
@@ -61,6 +63,36 @@ impl PostgresServer {
     /// # Cancel safety
     /// Safe: a server that is half started ends with the call.
     pub async fn start(settings: &[(&str, &str)]) -> io::Result<Self> {
+        Self::start_with(settings, &[], None).await
+    }
+
+    /// Starts one that is also reached over TCP, on loopback, and speaks TLS there with this certificate and its key, both
+    /// as PEM.
+    ///
+    /// # Errors
+    /// As [`PostgresServer::start`].
+    ///
+    /// # Cancel safety
+    /// As [`PostgresServer::start`].
+    pub async fn start_with_tls(certificate: &str, key: &str) -> io::Result<Self> {
+        let port = free_port()?;
+        let number = port.to_string();
+        let settings = [
+            ("listen_addresses", "127.0.0.1"),
+            ("port", &number),
+            ("ssl", "on"),
+            ("ssl_cert_file", "../server.pem"),
+            ("ssl_key_file", "../server.key"),
+        ];
+        let files = [("server.pem", certificate), ("server.key", key)];
+        Self::start_with(&settings, &files, Some(port)).await
+    }
+
+    async fn start_with(
+        settings: &[(&str, &str)],
+        files: &[(&str, &str)],
+        port: Option<u16>,
+    ) -> io::Result<Self> {
         let programs = programs()?;
         let dir = tempfile::Builder::new().prefix("ledger-postgres-").tempdir()?;
         let user = user_of(&dir)?;
@@ -85,6 +117,15 @@ impl PostgresServer {
                 String::from_utf8_lossy(&made.stderr).into_owned(),
             ));
         }
+        for (name, text) in files {
+            let file = dir.path().join(name);
+            fs::write(&file, text)?;
+            // The server takes no key that others may read.
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+            if let Some((uid, gid)) = user {
+                chown(&file, Some(uid), Some(gid))?;
+            }
+        }
         // The keeper takes it away.
         let dir = dir.keep();
         let mut command = as_user(Path::new("sh"), user);
@@ -105,6 +146,7 @@ impl PostgresServer {
         let server = Self {
             dir,
             keeper,
+            port,
             databases: AtomicU32::new(0),
         };
         server.wait_until_it_answers().await?;
@@ -130,7 +172,14 @@ impl PostgresServer {
     /// The URL of a database.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
-        format!("host={} user={USER} dbname={database}", self.dir.display())
+        let port = self.port.map_or_else(String::new, |port| format!(" port={port}"));
+        format!("host={}{port} user={USER} dbname={database}", self.dir.display())
+    }
+
+    /// Its port over TCP; none where it has only a socket.
+    #[must_use]
+    pub const fn port(&self) -> Option<u16> {
+        self.port
     }
 
     /// The directory of its socket, as clients in any language take it for a host.
@@ -181,6 +230,11 @@ pub(crate) async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> 
         let _ended = connection.await;
     });
     Ok(client)
+}
+
+/// A port that nobody had a moment ago. PostgreSQL chooses none itself.
+fn free_port() -> io::Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// Where the server's programs are: on the path, or where Debian keeps the newest.

@@ -370,9 +370,11 @@ fn a_configuration_never_shows_its_password_and_holds_together() {
         .build()
         .unwrap();
     assert!(!format!("{config:?}").contains("hunter2"));
+    let builder = PostgresConfig::builder("postgres://ledger:hunter2@db/rewards");
+    assert!(!format!("{builder:?}").contains("hunter2"));
     for refused in [
         PostgresConfig::builder("postgres://ledger:hunter2@db:port/rewards").build(),
-        PostgresConfig::builder("postgres://ledger:hunter2@db/rewards?sslmode=require").build(),
+        PostgresConfig::builder("postgres://ledger:hunter2@db/rewards?sslmode=whatever").build(),
         PostgresConfig::builder("host=db").writers(0).build(),
         PostgresConfig::builder("host=db")
             .patience(Duration::from_millis(1))

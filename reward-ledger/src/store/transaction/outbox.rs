@@ -121,15 +121,30 @@ impl Transaction<'_> {
         };
         let progress = row.progress();
         let next = match &request.amendment {
-            Amendment::Retry => delivery::retry(&progress, request.at),
+            Amendment::Retry => delivery::retry(&progress, request.at, self.first_due(row.player())?),
             Amendment::Discard(reason) => delivery::discard(&progress, reason, request.at),
         };
         let Some(next) = next else {
             return Ok(Amended::Refused(join_delivery(&self.rows, request.id, &row)?));
         };
+        if matches!(request.amendment, Amendment::Retry) && self.is_taken_back_outside(request.id, &row)? {
+            return Ok(Amended::TakenBack(join_delivery(&self.rows, request.id, &row)?));
+        }
         let next = row.with(&next);
         self.change_outbox(request.id, &row, &next)?;
         Ok(Amended::Done(join_delivery(&self.rows, request.id, &next)?))
+    }
+
+    /// Whether the row grants what the outside may have been told to take back. Granted now, it would stand.
+    fn is_taken_back_outside(&self, id: ClaimId, row: &OutboxRow) -> Result<bool, StorageFailure> {
+        let claim = row.claim_id(id);
+        if claim != id {
+            return Ok(false);
+        }
+        let Some(reversal) = self.reversal_of(claim)? else {
+            return Ok(false);
+        };
+        Ok(delivery::may_be_done(&self.outbox_row(reversal.id)?.progress()))
     }
 
     /// A new row. Where it is the player's highest, as all but restored ones are, its place is behind the others.
