@@ -10,6 +10,9 @@ pub enum Protection {
     /// An answer waits until what it rests on is durable.
     #[cfg(feature = "sled")]
     DurabilityBarrier,
+    /// Between two barriers sled counts nothing as stable, and writes over nothing.
+    #[cfg(feature = "sled")]
+    LogHold,
 }
 
 /// The protections in force. Only tests can build a set that lacks one.

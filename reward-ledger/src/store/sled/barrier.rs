@@ -3,9 +3,6 @@
 //! sled 0.34.7 ends a flush in `sync_file_range`, which neither empties the disk's cache nor writes the file's new
 //! length. So the barrier flushes, and then syncs the same file through a handle of its own, which it opens before anything
 //! is written: a write error that sled or the system drops is reported to every handle that was open by then.
-//!
-//! One batch a group and one barrier a batch have a further use: sled writes over a part of its log once what replaced it
-//! counts as stable, which is when an *earlier* group was flushed, and that group has passed its barrier by then.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,6 +22,17 @@ pub(super) struct Barrier {
 }
 
 impl Barrier {
+    /// Makes durable what a process that was killed left in `dir`, if there is anything. Recovery reads it from the
+    /// system's memory, and clears old segments on the word of it.
+    pub(super) fn settle(dir: &Path) -> io::Result<()> {
+        match File::options().read(true).write(true).open(dir.join("db")) {
+            Ok(database) => database.sync_all()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        sync_dir(dir)
+    }
+
     /// A barrier for the open database in `dir`.
     pub(super) fn open(dir: &Path) -> io::Result<Self> {
         Ok(Self {
@@ -35,8 +43,10 @@ impl Barrier {
     }
 
     /// Makes the files of the database in `dir`, and their names up to the directory above, durable. sled syncs none of
-    /// the names, nor its configuration.
+    /// the names, nor its configuration. The snapshot's name goes first: recovery cleared old segments, in what is not
+    /// synced yet, on the word of it.
     pub(super) fn sync_names(&mut self, dir: &Path) -> io::Result<()> {
+        sync_dir(dir)?;
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {

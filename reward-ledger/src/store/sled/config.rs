@@ -31,6 +31,7 @@ const _: () = assert!(INDEX_KEYS_MAX * (KEY_BYTES_MAX + 24) < SEGMENT_BYTES / 4 
 #[derive(Debug, Clone)]
 pub struct SledConfig {
     dir: PathBuf,
+    segment_bytes: usize,
     cache_bytes: u64,
     stuck_after: Duration,
     protections: Protections,
@@ -48,6 +49,7 @@ impl SledConfig {
     pub(super) fn of(dir: PathBuf) -> Self {
         Self {
             dir,
+            segment_bytes: SEGMENT_BYTES,
             cache_bytes: CACHE_BYTES,
             stuck_after: STUCK_AFTER,
             protections: Protections::ALL,
@@ -57,6 +59,10 @@ impl SledConfig {
 
     pub(super) fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    pub(super) const fn segment_bytes(&self) -> usize {
+        self.segment_bytes
     }
 
     pub(super) const fn cache_bytes(&self) -> u64 {
@@ -98,6 +104,13 @@ impl SledConfigBuilder {
     /// Too short: a slow disk is called stuck. Too long: callers wait for a dead one.
     pub const fn stuck_after(mut self, time: Duration) -> Self {
         self.config.stuck_after = time;
+        self
+    }
+
+    /// Smaller segments, for a test with small rows: a group then fills many of them.
+    #[cfg(test)]
+    pub(super) const fn segment_bytes(mut self, bytes: usize) -> Self {
+        self.config.segment_bytes = bytes;
         self
     }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::barrier::Barrier;
-use super::config::{SEGMENT_BYTES, SledConfig};
+use super::config::SledConfig;
 use super::rows::SledRows;
 use super::witness::Witness;
 use crate::error::{Cause, OpenError};
@@ -37,6 +37,7 @@ pub(super) fn open(config: &SledConfig) -> Result<Opened, OpenError> {
     let database = dir.join("sled");
     fs::create_dir_all(&database).map_err(files(dir, "make the directory"))?;
     let lock = lock(dir)?;
+    Barrier::settle(&database).map_err(files(dir, "sync the database"))?;
     let db = open_sled(config, &database)?;
     let mut barrier = Barrier::open(&database).map_err(files(dir, "open the database file"))?;
     let rows = SledRows::new(db);
@@ -51,11 +52,11 @@ pub(super) fn open(config: &SledConfig) -> Result<Opened, OpenError> {
             acknowledged,
         });
     }
-    // What recovery found may never have been synced, and is about to be answered with.
-    barrier.wait(rows.db(), |_| Ok(())).map_err(corrupt(dir))?;
     barrier
         .sync_names(&database)
         .map_err(files(dir, "sync the database"))?;
+    // What recovery found and made may not be on the disk, and is about to be answered with.
+    barrier.wait(rows.db(), |_| Ok(())).map_err(corrupt(dir))?;
     Ok(Opened {
         rows,
         barrier,
@@ -93,7 +94,7 @@ fn open_sled(config: &SledConfig, database: &Path) -> Result<::sled::Db, OpenErr
 fn try_open_sled(config: &SledConfig, database: &Path) -> thread::Result<::sled::Result<::sled::Db>> {
     let sled = ::sled::Config::new()
         .path(database)
-        .segment_size(SEGMENT_BYTES)
+        .segment_size(config.segment_bytes())
         .cache_capacity(config.cache_bytes())
         // The writer flushes. A flusher of sled's own would log failed syncs and carry on.
         .flush_every_ms(None)

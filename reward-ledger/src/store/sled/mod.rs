@@ -13,6 +13,7 @@ mod config;
 #[cfg(test)]
 mod crash_tests;
 mod directory;
+mod hold;
 mod hook;
 mod mailbox;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::thread;
 use tokio::sync::{mpsc, watch};
 
 use super::directory::{Opened, panic_text};
+use super::hold::LogHold;
 use super::hook::Hook;
 use super::mailbox::{Answer, Job, MAILBOX_DEPTH, Message, Reply, WriterHandle};
 use super::progress::Progress;
@@ -99,23 +100,41 @@ pub(super) fn spawn(opened: Opened, config: &SledConfig) -> Result<WriterHandle,
 
 impl Writer {
     fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
+        let ended = self.serve(&mut inbox);
+        match ended {
+            Ok(reply) => self.close(reply, inbox),
+            Err(failure) => self.stop(failure, inbox),
+        }
+    }
+
+    /// Serves until it shall close; with it, who waits for that.
+    fn serve(&mut self, inbox: &mut mpsc::Receiver<Message>) -> Result<Option<Reply<()>>, StorageFailure> {
+        let Some(opened) = &self.database.0 else {
+            return Err(StorageFailure::WriterDied);
+        };
+        let db = opened.rows.db().clone();
+        let mut hold = LogHold::new(&db, self.protections);
         loop {
-            let (group, close) = collect(&mut inbox);
-            if !group.is_empty()
-                && let Err(failure) = self.on_group(group)
-            {
-                return self.stop(failure, inbox);
+            let (group, close) = collect(inbox);
+            if !group.is_empty() {
+                self.on_group(group, &mut hold)?;
             }
             match close {
-                Close::No => {}
-                Close::Asked(reply) => return self.close(Some(reply), inbox),
-                Close::Abandoned => return self.close(None, inbox),
+                Close::No => continue,
+                Close::Asked(reply) => {
+                    hold.let_go_of_peg();
+                    return Ok(Some(reply));
+                }
+                Close::Abandoned => {
+                    hold.let_go_of_peg();
+                    return Ok(None);
+                }
             }
         }
     }
 
     /// Decides, writes, makes durable, answers. On an error the answers are dropped: what became of them is unknown.
-    fn on_group(&mut self, group: Vec<Box<dyn Job>>) -> Result<(), StorageFailure> {
+    fn on_group(&mut self, group: Vec<Box<dyn Job>>, hold: &mut LogHold<'_>) -> Result<(), StorageFailure> {
         let (progress, hook) = (Arc::clone(&self.progress), self.hook.clone());
         let enter = |stage| {
             progress.enter(stage);
@@ -128,17 +147,30 @@ impl Writer {
             return Err(StorageFailure::WriterDied);
         };
         enter(Stage::Deciding)?;
+        hold.begin()?;
         let mut transaction = Transaction::begin(&opened.rows, self.protections)?;
         let mut answers: Vec<Answer> = Vec::with_capacity(group.len());
         for job in group {
             answers.extend(job.serve(&mut transaction)?);
         }
-        if let Some((writes, commit)) = transaction.finish()? {
-            enter(Stage::Applying)?;
-            opened.rows.apply(writes)?;
+        let written = transaction.finish()?;
+        let commit = match written {
+            Some((writes, commit)) => {
+                enter(Stage::Applying)?;
+                opened.rows.apply(writes)?;
+                Some(commit)
+            }
+            None => None,
+        };
+        if commit.is_some() || hold.has_new_segment() {
+            hold.let_go_of_peg();
             if self.protections.are_with(Protection::DurabilityBarrier) {
                 opened.barrier.wait(opened.rows.db(), &enter)?;
             }
+            hold.passed();
+        }
+        hold.leave();
+        if let Some(commit) = commit {
             enter(Stage::Answering)?;
             opened
                 .witness
