@@ -21,6 +21,7 @@ mod outside_server;
 mod past_the_lock;
 mod pause;
 mod payment;
+mod power_cut;
 mod publishers;
 mod random_event;
 mod real_time;

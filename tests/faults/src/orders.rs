@@ -14,6 +14,8 @@ pub(crate) enum Operation {
 struct Source {
     under: PathBuf,
     order: PathBuf,
+    /// Whether what is not synced is noted, to be taken.
+    unsynced: bool,
 }
 
 /// What is ordered for a call.
@@ -30,12 +32,7 @@ const LOOK_EVERY_MICROS: libc::useconds_t = 2_000;
 
 /// The error that `operation` on this file descriptor shall fail with, if any. Comes back once it is not ordered to hang.
 pub(crate) fn fault(operation: Operation, descriptor: libc::c_int) -> Option<libc::c_int> {
-    static SOURCE: OnceLock<Option<Source>> = OnceLock::new();
-    let source = SOURCE.get_or_init(source).as_ref()?;
-    let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
-    if !path.starts_with(&source.under) {
-        return None;
-    }
+    let source = source_of(descriptor)?;
     loop {
         // Not there: no fault is in force.
         let orders = std::fs::read_to_string(&source.order).ok()?;
@@ -47,11 +44,39 @@ pub(crate) fn fault(operation: Operation, descriptor: libc::c_int) -> Option<lib
     }
 }
 
-fn source() -> Option<Source> {
+/// Whether what is written to this file descriptor and not synced may be taken.
+pub(crate) fn takes_unsynced(descriptor: libc::c_int) -> bool {
+    // Most processes are not asked for this, and write a lot.
+    source().is_some_and(|source| source.unsynced) && source_of(descriptor).is_some()
+}
+
+/// Whether the power shall be cut now.
+pub(crate) fn cut_ordered() -> bool {
+    let orders = source().and_then(|source| std::fs::read_to_string(&source.order).ok());
+    orders.is_some_and(|orders| orders.lines().any(|line| line.trim() == "power cut"))
+}
+
+/// The source of faults, if this file descriptor is one of those that it is for.
+fn source_of(descriptor: libc::c_int) -> Option<&'static Source> {
+    let source = source()?;
+    let path = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
+    path.starts_with(&source.under).then_some(source)
+}
+
+fn source() -> Option<&'static Source> {
+    static SOURCE: OnceLock<Option<Source>> = OnceLock::new();
+    SOURCE.get_or_init(read_source).as_ref()
+}
+
+fn read_source() -> Option<Source> {
     // The kernel shows real paths, so a link on the way to the directory must be followed here.
     let under = std::fs::canonicalize(std::env::var_os("FAULTS_UNDER")?).ok()?;
     let order = Path::new(&std::env::var_os("FAULTS_ORDER")?).to_owned();
-    Some(Source { under, order })
+    Some(Source {
+        under,
+        order,
+        unsynced: std::env::var_os("FAULTS_UNSYNCED").is_some(),
+    })
 }
 
 fn ordered(orders: &str, operation: Operation) -> Option<Fault> {
