@@ -24,9 +24,20 @@ use self::opening::StoreAddress;
 use self::output::{Format, say_error, say_progress};
 use crate::ledger::Ledger;
 
+/// What help says of the whole.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done, also a repeated claim
+  1  it could not be done
+  2  bad arguments
+  3  refused by the ledger: stale, in conflict, not found
+  4  an audit found violations
+
+REWARD_LEDGER_LOG says what is logged to the error output, such as warn or reward_ledger=debug.";
+
 /// A ledger of rewards that refuses stale fencing tokens.
 #[derive(Debug, Parser)]
-#[command(name = "reward-ledger", version)]
+#[command(name = "reward-ledger", version, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -154,4 +165,60 @@ async fn with_ledger(
     let ended = ended?;
     closed?;
     Ok(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    /// Every command at every depth, with the words that lead to it.
+    fn visit(command: &clap::Command, words: &str, seen: &mut Vec<String>) {
+        assert!(command.get_about().is_some(), "{words} says nothing of itself");
+        for argument in command.get_arguments() {
+            let name = argument.get_id();
+            assert!(argument.get_help().is_some(), "{words} says nothing of {name}");
+            assert!(!argument.is_hide_set(), "{words} hides {name}");
+        }
+        for inner in command.get_subcommands() {
+            let words = format!("{words} {}", inner.get_name());
+            visit(inner, &words, seen);
+            if inner.get_subcommands().next().is_none() {
+                let named = |name: &str| inner.get_arguments().any(|argument| argument.get_id() == name);
+                if !words.contains(" help") {
+                    assert!(
+                        named("store") && named("json"),
+                        "{words} takes no --store or no --json"
+                    );
+                    seen.push(words);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_explains_itself_and_all_its_arguments() {
+        let mut command = Cli::command();
+        // Adds help and version; panics where the definition does not hold together.
+        command.build();
+        let mut seen = Vec::new();
+        visit(&command, "reward-ledger", &mut seen);
+        assert_eq!(
+            seen,
+            [
+                "reward-ledger serve",
+                "reward-ledger claim",
+                "reward-ledger get",
+                "reward-ledger audit",
+                "reward-ledger outbox list",
+                "reward-ledger outbox retry",
+                "reward-ledger outbox discard",
+                "reward-ledger export",
+                "reward-ledger import",
+                "reward-ledger fence get",
+                "reward-ledger fence reset",
+            ]
+        );
+    }
 }

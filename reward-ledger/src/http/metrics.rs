@@ -6,12 +6,14 @@
 //! | `reward_ledger_http_responses_total{class}` | counter | answers, by the first digit of their status |
 //! | `reward_ledger_http_connections` | gauge | connections that are open |
 //! | `reward_ledger_http_connections_refused_total` | counter | connections beyond the bound, closed unanswered |
+//! | `reward_ledger_store_answers` | gauge | 1, or 0 while the store does not say how far it has come; then the following are missing |
 //! | `reward_ledger_last_number` | gauge | number of the last claim or reversal |
 //! | `reward_ledger_outbox_open` | gauge | rows that publishers still have work with |
 //! | `reward_ledger_outbox_dead` | gauge | rows that a person should look at |
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::extract::{Request, State as Shared};
 use axum::http::{StatusCode, header};
@@ -20,10 +22,11 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
 use super::State;
-use super::problem::Problem;
 use crate::core::ClaimOutcome;
 use crate::store::Health;
 
+/// How long the store is asked how far it has come: scrapers wait some seconds.
+const STANDING_WITHIN: Duration = Duration::from_secs(1);
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug)]
@@ -87,8 +90,10 @@ pub(super) async fn healthz(Shared(state): Shared<State>) -> Response {
     (status, text).into_response()
 }
 
-pub(super) async fn metrics(Shared(state): Shared<State>) -> Result<Response, Problem> {
-    let standing = state.ledger.standing().await?;
+/// The figures; while the store does not answer, all but its own.
+pub(super) async fn metrics(Shared(state): Shared<State>) -> Response {
+    let standing = tokio::time::timeout(STANDING_WITHIN, state.ledger.standing()).await;
+    let standing = standing.ok().and_then(Result::ok);
     let metrics = &state.metrics;
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let mut text = String::from("# TYPE reward_ledger_claims_total counter\n");
@@ -120,16 +125,20 @@ pub(super) async fn metrics(Shared(state): Shared<State>) -> Result<Response, Pr
         read(&metrics.connections_refused)
     );
     let connections = metrics.connections.load(Ordering::Relaxed);
-    for (name, value) in [
+    let mut gauges = vec![
         ("http_connections", u64::try_from(connections).unwrap_or(u64::MAX)),
-        ("last_number", standing.last.get()),
-        ("outbox_open", standing.outbox_open),
-        ("outbox_dead", standing.outbox_dead),
-    ] {
+        ("store_answers", u64::from(standing.is_some())),
+    ];
+    if let Some(standing) = standing {
+        gauges.push(("last_number", standing.last.get()));
+        gauges.push(("outbox_open", standing.outbox_open));
+        gauges.push(("outbox_dead", standing.outbox_dead));
+    }
+    for (name, value) in gauges {
         let _ = writeln!(
             text,
             "# TYPE reward_ledger_{name} gauge\nreward_ledger_{name} {value}"
         );
     }
-    Ok(([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], text).into_response())
+    ([(header::CONTENT_TYPE, PROMETHEUS_TEXT)], text).into_response()
 }

@@ -382,14 +382,41 @@ async fn the_description_and_the_routes_agree() {
     served.sort_unstable();
     assert_eq!(known, served);
     for (path, item) in paths {
-        for method in item.as_object().unwrap().keys() {
-            let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
-            let concrete = path
-                .replace("{player_id}", "1")
-                .replace("{delivery_id}", "1")
-                .replace(['{', '}'], "");
+        let concrete = path
+            .replace("{player_id}", "1")
+            .replace("{delivery_id}", "1")
+            .replace(['{', '}'], "");
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+        ] {
+            let is_described = item.get(method.as_str().to_lowercase()).is_some();
             let status = service.send(method.clone(), &concrete, None).await.status();
-            assert_ne!(status, 405, "{method} {path}");
+            assert_eq!(status != 405, is_described, "{method} {path}: {status}");
+        }
+    }
+}
+
+/// Programs are generated from the description: each operation has a name of its own, and each refusal is a problem.
+#[tokio::test]
+async fn every_operation_has_a_name_and_every_refusal_is_a_problem() {
+    let (_, description) = open().await.get("/openapi.json").await;
+    let mut names = std::collections::BTreeSet::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap().to_owned();
+            assert!(names.insert(name), "{method} {path}");
+            assert!(operation["summary"].is_string(), "{method} {path}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let is_problem = &response["content"]["application/problem+json"]["schema"]["$ref"]
+                    == "#/components/schemas/Problem";
+                // Probes read words.
+                let is_refusal = status.starts_with(['4', '5']) && path != "/healthz";
+                assert_eq!(is_problem, is_refusal, "{method} {path} {status}");
+            }
         }
     }
 }

@@ -258,7 +258,9 @@ pub(crate) fn read_resource(text: &str) -> Result<LeaseName, BadField> {
 
 pub(crate) fn read_hex(field: &str, text: &str) -> Result<Vec<u8>, BadField> {
     let bad = || BadField::new(field, "pairs of hexadecimal digits are needed");
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+    // Parsing alone would take `+f` for a pair.
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_hex || !text.len().is_multiple_of(2) {
         return Err(bad());
     }
     let pairs = (0..text.len()).step_by(2);

@@ -103,6 +103,12 @@ async fn a_database_that_is_out_of_reach_gives_503_and_is_used_again_when_it_is_
         "{told}"
     );
 
+    let (status, figures) = serving.get("/metrics");
+    assert!(
+        status == 200 && figures.contains("reward_ledger_store_answers 0"),
+        "{figures}"
+    );
+
     way.mend();
     let (status, second) = serving.post("/v1/claims", &numbered(2));
     assert!(matches!(status, 200 | 201), "{second}");
