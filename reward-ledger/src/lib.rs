@@ -71,6 +71,9 @@ mod event_id;
 mod http;
 #[cfg(feature = "server")]
 mod json;
+#[cfg(test)]
+#[cfg(any(feature = "sled", feature = "postgres"))]
+mod killed;
 mod ledger;
 pub mod limits;
 mod outbox;

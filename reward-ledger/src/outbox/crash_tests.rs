@@ -1,4 +1,5 @@
-//! Publishers that are killed at named points, in real processes: the outside does everything once, and everything.
+//! Publishers that are killed at named points, in real processes, on sled and on PostgreSQL: the outside does everything once,
+//! and everything.
 //!
 //! The child is this very test binary, asked to run [`child`] alone. The outside server is a file that outlives it: a line
 //! for each effect. It remembers its keys, as one must that is told more than once; the negative control shows what happens
@@ -8,36 +9,46 @@ use std::fs::{self, File};
 use std::future::ready;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lease_core::{Fence, FenceToken, LeaseName};
+use tempfile::TempDir;
 
 use super::{Answer, PublishPolicy, Publisher, Status, Target, TargetFuture, Territory};
-use crate::audit::{Expectations, OutsideRecords};
+use crate::audit::{AuditReport, Expectations, OutsideRecords, Violation};
 use crate::event_id::RewardEventId;
+use crate::killed::{self, CrashPoint};
 use crate::ledger::Ledger;
-use crate::store::{SledConfig, SledStore, Stage};
+use crate::store::server::PostgresServer;
+use crate::store::{PostgresConfig, PostgresStage, PostgresStore, SledConfig, SledStore, Stage};
 use crate::types::{Claim, Delivery, Partition};
 
 const DIR: &str = "REWARD_LEDGER_PUBLISHER_DIR";
-/// Where the child dies: a point, and how often it is passed before.
-const CRASH: &str = "REWARD_LEDGER_PUBLISHER_CRASH";
+/// The database, where the ledger is in one.
+const URL: &str = "REWARD_LEDGER_PUBLISHER_URL";
 /// `honest`, or `forgetful` for the negative control.
 const OUTSIDE: &str = "REWARD_LEDGER_PUBLISHER_OUTSIDE";
 const PLAYERS: i64 = 8;
 const EVENTS: usize = 4;
 
-/// Named points of a delivery.
-const POINTS: [&str; 4] = ["before-send", "after-send", "before-mark", "after-mark"];
+/// Named points of a delivery. The publisher's lease is a transaction, and its marks are the next and further ones: a point of
+/// some of them is met whatever their number.
+const POINTS: [&str; 6] = [
+    "before-transaction",
+    "before-mark",
+    "before-commit",
+    "after-mark",
+    "before-send",
+    "after-send",
+];
 
 /// An outside server whose books are a file.
 #[derive(Debug)]
 struct FileTarget {
     books: PathBuf,
-    crash: Crash,
+    crash: Arc<CrashPoint>,
     is_honest: bool,
 }
 
@@ -74,35 +85,6 @@ impl Target for FileTarget {
     }
 }
 
-/// Ends the process as kill -9 does, at one point.
-#[derive(Debug, Clone)]
-struct Crash {
-    point: Option<(String, u64)>,
-    passed: Arc<AtomicU64>,
-}
-
-impl Crash {
-    fn from_environment() -> Self {
-        let point = std::env::var(CRASH).ok().map(|text| {
-            let (point, times) = text.split_once(':').unwrap();
-            (point.to_owned(), times.parse().unwrap())
-        });
-        Self {
-            point,
-            passed: Arc::default(),
-        }
-    }
-
-    fn pass(&self, point: &str) {
-        if let Some((at, times)) = &self.point
-            && at == point
-            && self.passed.fetch_add(1, Ordering::SeqCst) == *times
-        {
-            std::process::abort();
-        }
-    }
-}
-
 /// Not a test of its own: what the children run. Without their environment it does nothing.
 #[test]
 fn child() {
@@ -119,22 +101,8 @@ fn child() {
 
 /// Claims everything (a replay after the first time), and publishes until nothing is open.
 async fn publish_everything(dir: &Path) {
-    let crash = Crash::from_environment();
-    let marks = crash.clone();
-    // The publisher's lease is the first write of a group, its marks the second and further ones: a point before or after
-    // some of them is met whatever their number.
-    let config = SledConfig::builder(dir.join("ledger"))
-        .on_stage(move |stage| {
-            if stage == Stage::Applying {
-                marks.pass("before-mark");
-            } else if stage == Stage::Answering {
-                marks.pass("after-mark");
-            }
-            Ok(())
-        })
-        .build()
-        .unwrap();
-    let ledger = Ledger::open(SledStore::open_with(config).unwrap());
+    let crash = Arc::new(CrashPoint::from_environment());
+    let ledger = open(dir, std::env::var(URL).ok().as_deref(), &crash).await;
     for event in 0..EVENTS {
         let batch = (0..PLAYERS).map(|player| claim(player, event)).collect();
         ledger.claim_each(batch).await.unwrap();
@@ -168,6 +136,35 @@ async fn publish_everything(dir: &Path) {
     ledger.close().await.unwrap();
 }
 
+/// The ledger in the database at `url`, or else in `dir`.
+async fn open(dir: &Path, url: Option<&str>, crash: &Arc<CrashPoint>) -> Ledger {
+    let crash = Arc::clone(crash);
+    let Some(url) = url else {
+        let config = SledConfig::builder(dir.join("ledger")).on_stage(move |stage| {
+            match stage {
+                Stage::Deciding => crash.pass("before-transaction"),
+                Stage::Applying => crash.pass("before-mark"),
+                Stage::Syncing => crash.pass("before-commit"),
+                Stage::Answering => crash.pass("after-mark"),
+                Stage::Idle | Stage::Flushing | Stage::Closing => {}
+            }
+            Ok(())
+        });
+        return Ledger::open(SledStore::open_with(config.build().unwrap()).unwrap());
+    };
+    let config = PostgresConfig::builder(url).on_stage(move |stage| {
+        match stage {
+            PostgresStage::BeforeTransaction => crash.pass("before-transaction"),
+            PostgresStage::BeforeWrites => crash.pass("before-mark"),
+            PostgresStage::BeforeCommit => crash.pass("before-commit"),
+            PostgresStage::AfterCommit => crash.pass("after-mark"),
+            PostgresStage::BeforeLookUp => {}
+        }
+        Ok(())
+    });
+    Ledger::open(PostgresStore::open_with(config.build().unwrap()).await.unwrap())
+}
+
 fn claim(player: i64, event: usize) -> Claim {
     let fence = Fence::new(LeaseName::new("lock").unwrap(), FenceToken::new(1).unwrap());
     let id = RewardEventId::parse(format!("event-{event}")).unwrap();
@@ -178,63 +175,87 @@ fn claim(player: i64, event: usize) -> Claim {
         .unwrap()
 }
 
-/// Runs a child to its end; whether it was killed.
-fn run(dir: &Path, outside: &str, crash: Option<&str>) -> bool {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "outbox::crash_tests::child", "--test-threads=1"])
-        .env(DIR, dir)
-        .env(OUTSIDE, outside)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    if let Some(crash) = crash {
-        command.env(CRASH, crash);
-    }
-    !command.status().unwrap().success()
+/// Where the outside keeps its books, and the ledger its rows unless those are in a database.
+struct Scene {
+    dir: TempDir,
+    url: Option<String>,
 }
 
-fn books(dir: &Path) -> Vec<String> {
-    let text = fs::read_to_string(dir.join("books")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
+impl Scene {
+    async fn on_each_store() -> [Self; 2] {
+        let url = PostgresServer::shared().await.database().await;
+        [None, Some(url)].map(|url| Self {
+            dir: tempfile::tempdir().unwrap(),
+            url,
+        })
+    }
+
+    /// Runs a child to its end; whether it was killed.
+    fn run(&self, outside: &str, crash: Option<&str>) -> bool {
+        let mut command = killed::child("outbox::crash_tests::child", crash);
+        command
+            .env(DIR, self.dir.path())
+            .env(OUTSIDE, outside)
+            .envs(self.url.iter().map(|url| (URL, url)))
+            .stdout(Stdio::null());
+        !command.status().unwrap().success()
+    }
+
+    fn books(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.path().join("books")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// What an audit says that also reads the books of the outside.
+    async fn audit(&self) -> AuditReport {
+        let nowhere = Arc::new(CrashPoint::from_environment());
+        let ledger = open(self.dir.path(), self.url.as_deref(), &nowhere).await;
+        let mut outside = OutsideRecords::new();
+        self.books().iter().for_each(|key| outside.effect(key));
+        let report = ledger
+            .audit_with(&Expectations::new(), Some(&outside), |_| {}, |_| {})
+            .await
+            .unwrap();
+        ledger.close().await.unwrap();
+        report
+    }
 }
 
 /// S8, S9, L10, L11, L13, L30: whatever was claimed is done outside once, in order per player, wherever publishers die.
 #[tokio::test]
 async fn l30_wherever_a_publisher_is_killed_everything_is_done_once_and_in_order() {
     for point in POINTS {
-        let dir = tempfile::tempdir().unwrap();
-        let mut killed = 0;
-        for times in [0, 3, 7] {
-            killed += u32::from(run(dir.path(), "honest", Some(&format!("{point}:{times}"))));
-        }
-        assert!(killed > 0, "{point} was never met");
-        assert!(
-            !run(dir.path(), "honest", None),
-            "{point}: the last one ends by itself"
-        );
+        for scene in Scene::on_each_store().await {
+            let place = scene.url.as_deref().unwrap_or("sled");
+            let mut killed = 0;
+            for times in [0, 3, 7] {
+                killed += u32::from(scene.run("honest", Some(&format!("{point}:{times}"))));
+            }
+            assert!(killed > 0, "{point} was never met, {place}");
+            assert!(
+                !scene.run("honest", None),
+                "{point}, {place}: the last one ends by itself"
+            );
 
-        let books = books(dir.path());
-        let mut outside = OutsideRecords::new();
-        books.iter().for_each(|key| outside.effect(key));
-        for player in 0..PLAYERS {
-            let of_player = books
-                .iter()
-                .filter(|key| key.starts_with(&format!("grant/{player}/")));
-            let expected: Vec<_> = (0..EVENTS)
-                .map(|event| format!("grant/{player}/event-{event}"))
-                .collect();
-            assert_eq!(of_player.cloned().collect::<Vec<_>>(), expected, "{point}");
+            let books = scene.books();
+            for player in 0..PLAYERS {
+                let of_player = books
+                    .iter()
+                    .filter(|key| key.starts_with(&format!("grant/{player}/")));
+                let expected: Vec<_> = (0..EVENTS)
+                    .map(|event| format!("grant/{player}/event-{event}"))
+                    .collect();
+                assert_eq!(
+                    of_player.cloned().collect::<Vec<_>>(),
+                    expected,
+                    "{point}, {place}"
+                );
+            }
+            let report = scene.audit().await;
+            let all = PLAYERS.unsigned_abs() * EVENTS as u64;
+            assert!(report.is_clean(), "{point}, {place}: {:#?}", report.violations);
+            assert_eq!((report.claims, report.delivered), (all, all), "{point}, {place}");
         }
-        let ledger = Ledger::open(SledStore::open(dir.path().join("ledger")).unwrap());
-        let report = ledger
-            .audit_with(&Expectations::new(), Some(&outside), |_| {}, |_| {})
-            .await
-            .unwrap();
-        let all = PLAYERS.unsigned_abs() * EVENTS as u64;
-        assert!(report.is_clean(), "{point}: {:#?}", report.violations);
-        assert_eq!((report.claims, report.delivered), (all, all), "{point}");
-        ledger.close().await.unwrap();
     }
     assert!(Partition::all().count() > 1);
 }
@@ -243,22 +264,16 @@ async fn l30_wherever_a_publisher_is_killed_everything_is_done_once_and_in_order
 /// between the send and its mark, and the audit against its books says so.
 #[tokio::test]
 async fn killed_after_the_send_towards_a_forgetful_server_it_is_done_twice_and_the_audit_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    assert!(run(dir.path(), "forgetful", Some("after-send:0")));
-    assert!(!run(dir.path(), "forgetful", None));
-    let books = books(dir.path());
-    let mut outside = OutsideRecords::new();
-    books.iter().for_each(|key| outside.effect(key));
-    let ledger = Ledger::open(SledStore::open(dir.path().join("ledger")).unwrap());
-    let report = ledger
-        .audit_with(&Expectations::new(), Some(&outside), |_| {}, |_| {})
-        .await
-        .unwrap();
-    let checks: Vec<_> = report
-        .violations
-        .iter()
-        .map(crate::audit::Violation::check)
-        .collect();
-    assert!(checks.contains(&"C5"), "{checks:?}");
-    ledger.close().await.unwrap();
+    for scene in Scene::on_each_store().await {
+        assert!(scene.run("forgetful", Some("after-send:0")));
+        assert!(!scene.run("forgetful", None));
+        let checks: Vec<_> = scene
+            .audit()
+            .await
+            .violations
+            .iter()
+            .map(Violation::check)
+            .collect();
+        assert!(checks.contains(&"C5"), "{checks:?}");
+    }
 }

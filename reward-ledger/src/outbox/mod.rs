@@ -8,7 +8,7 @@
 //! What to do with a row is [`decide`]'s, pure; who may say what became of it is the store's, by the row's epoch.
 
 #[cfg(test)]
-#[cfg(feature = "sled")]
+#[cfg(all(feature = "sled", feature = "postgres"))]
 mod crash_tests;
 mod decide;
 #[cfg(test)]

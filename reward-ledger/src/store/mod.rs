@@ -6,6 +6,8 @@ pub(crate) mod codec;
 pub mod conformance;
 #[cfg(test)]
 mod golden_tests;
+#[cfg(any(feature = "sled", feature = "postgres"))]
+mod hook;
 pub(crate) mod keys;
 mod memory;
 pub(crate) mod outbox_records;

@@ -4,12 +4,11 @@ use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
-use super::hook::Hook;
-#[cfg(any(test, feature = "test-util"))]
-use super::hook::PostgresStage;
+use super::stage::PostgresStage;
 use super::tls::{Handshakes, take_asked};
 use crate::core::Protections;
 use crate::error::InvalidConfig;
+use crate::store::hook::Hook;
 
 /// Connections that write at the most: each holds a group of claims, and a server has some hundred in all.
 const WRITERS_MAX: usize = 64;
@@ -30,7 +29,7 @@ pub struct PostgresConfig {
     writers: usize,
     patience: Duration,
     protections: Protections,
-    hook: Hook,
+    hook: Hook<PostgresStage>,
 }
 
 /// Builds a [`PostgresConfig`].
@@ -41,7 +40,7 @@ pub struct PostgresConfigBuilder {
     writers: usize,
     patience: Duration,
     protections: Protections,
-    hook: Hook,
+    hook: Hook<PostgresStage>,
 }
 
 impl PostgresConfig {
@@ -80,7 +79,7 @@ impl PostgresConfig {
         self.protections
     }
 
-    pub(super) const fn hook(&self) -> &Hook {
+    pub(super) const fn hook(&self) -> &Hook<PostgresStage> {
         &self.hook
     }
 }

@@ -3,25 +3,19 @@
 //!
 //! The child is this very test binary, asked to run [`child`] alone; it writes what was acknowledged to its output.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{BufRead, BufReader};
+use std::process::Child;
 
-use super::hook::PostgresStage;
 use super::server::PostgresServer;
-use super::tests::{gold, is_sound};
-use super::{PostgresConfig, PostgresStore};
+use super::tests::gold;
+use super::{PostgresConfig, PostgresStage, PostgresStore};
 use crate::core::ClaimOutcome;
-use crate::event_id::RewardEventId;
+use crate::killed::{self, Acknowledged, CrashPoint, acknowledge, say};
 use crate::ledger::Ledger;
 
 const URL: &str = "REWARD_LEDGER_CHILD_URL";
 /// Which worker this is, out of those that share the events.
 const WORKER: &str = "REWARD_LEDGER_CHILD_WORKER";
-/// `stage:group`: abort when that group reaches that stage.
-const CRASH: &str = "REWARD_LEDGER_CHILD_CRASH";
 const PLAYERS: i64 = 8;
 
 /// Not a test of its own: what the children run. Without their environment it does nothing.
@@ -40,8 +34,12 @@ fn child() {
 /// All workers claim the same events in the same order, under the same locks: whoever comes later is replayed, or is told
 /// that its token is stale.
 async fn claim_for_ever(url: &str, worker: u64) {
+    let crash = CrashPoint::from_environment();
     let config = PostgresConfig::builder(url)
-        .on_stage(crash_hook())
+        .on_stage(move |stage| {
+            crash.pass(&stage.to_string());
+            Ok(())
+        })
         .build()
         .unwrap();
     let ledger = Ledger::open(PostgresStore::open_with(config).await.unwrap());
@@ -58,14 +56,14 @@ async fn claim_for_ever(url: &str, worker: u64) {
                     .unwrap();
                 match ledger.claim(claim).await.unwrap() {
                     ClaimOutcome::Applied(receipt) | ClaimOutcome::Replayed(receipt) => {
-                        say("ack", player, &event, receipt.as_bytes());
+                        acknowledge(player, &event, receipt.as_bytes());
                     }
                     ClaimOutcome::Stale {
                         applied: Some(receipt),
                         ..
-                    } => say("ack", player, &event, receipt.as_bytes()),
+                    } => acknowledge(player, &event, receipt.as_bytes()),
                     ClaimOutcome::Stale { .. } | ClaimOutcome::Conflict { .. } => {
-                        say("broken", player, &event, &[]);
+                        say(&format!("broken {player} {event}"));
                     }
                 }
             }
@@ -74,109 +72,42 @@ async fn claim_for_ever(url: &str, worker: u64) {
     callers.join_all().await;
 }
 
-fn crash_hook() -> impl Fn(PostgresStage) -> std::io::Result<()> + Send + Sync {
-    let point = std::env::var(CRASH).ok().map(|text| {
-        let (stage, group) = text.split_once(':').unwrap();
-        (stage.to_owned(), group.parse::<u64>().unwrap())
-    });
-    let groups = Arc::new(AtomicU64::new(0));
-    move |stage| {
-        if stage == PostgresStage::BeforeTransaction {
-            groups.fetch_add(1, Ordering::SeqCst);
-        }
-        match &point {
-            Some((at, group)) if *at == stage.to_string() && groups.load(Ordering::SeqCst) >= *group => {
-                std::process::abort()
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// One whole line, past the test harness's capture.
-fn say(what: &str, player: i64, event: &str, receipt: &[u8]) {
-    let hex: String = receipt.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut out = std::io::stdout().lock();
-    // The parent may be gone.
-    let _gone = out
-        .write_all(format!("\n@{what} {player} {event} {hex}\n").as_bytes())
-        .and_then(|()| out.flush());
-}
-
 fn spawn_child(url: &str, worker: u64, crash: Option<&str>) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = killed::child("store::postgres::crash_tests::child", crash);
     command
-        .args([
-            "--exact",
-            "store::postgres::crash_tests::child",
-            "--nocapture",
-            "--test-threads=1",
-        ])
         .env(URL, url)
         .env(WORKER, worker.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    if let Some(crash) = crash {
-        command.env(CRASH, crash);
-    }
-    command.spawn().unwrap()
+        .spawn()
+        .unwrap()
 }
 
-/// Everything that children were told; all of them must have been told the same.
-#[derive(Debug, Default)]
-struct Told(BTreeMap<(i64, String), String>);
-
-impl Told {
-    /// Reads the child's lines until it ends; kills it after `kill_after` acknowledgements.
-    fn read(&mut self, mut child: Child, kill_after: usize) {
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let mut acknowledged = 0;
-        for line in out.lines() {
-            let line = line.unwrap();
-            let words: Vec<&str> = line.split(' ').collect();
-            match words.as_slice() {
-                ["@ack", player, event, hex] => {
-                    let key = (player.parse().unwrap(), (*event).to_owned());
-                    let first = self.0.entry(key).or_insert_with(|| (*hex).to_owned());
-                    assert_eq!(first, hex, "all answers to one claim are the same bytes");
-                    acknowledged += 1;
-                }
-                ["@broken", ..] => panic!("{line}"),
-                _ => {}
+/// Reads the child's lines until it ends; kills it after `kill_after` acknowledgements. All that it was told.
+fn read(mut child: Child, kill_after: usize) -> Acknowledged {
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let (mut told, mut acknowledged) = (Acknowledged::default(), 0);
+    for line in out.lines() {
+        let line = line.unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["@ack", player, event, receipt] => {
+                told.note(player, event, receipt);
+                acknowledged += 1;
             }
-            if acknowledged == kill_after {
-                child.kill().unwrap();
-            }
+            ["@broken", ..] => panic!("{line}"),
+            _ => {}
         }
-        child.wait().unwrap();
+        if acknowledged == kill_after {
+            child.kill().unwrap();
+        }
     }
+    child.wait().unwrap();
+    told
+}
 
-    async fn verify(&self, url: &str, context: &str) {
-        let ledger = Ledger::open(PostgresStore::open(url).await.unwrap());
-        for ((player, event), hex) in &self.0 {
-            let found = ledger
-                .get(*player, &RewardEventId::parse(event).unwrap())
-                .await
-                .unwrap();
-            let found: Option<String> = found.map(|receipt| {
-                receipt
-                    .as_bytes()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect()
-            });
-            assert_eq!(
-                found.as_deref(),
-                Some(hex.as_str()),
-                "{context}: player {player} {event}"
-            );
-        }
-        is_sound(&ledger).await;
-        let claims = ledger.audit().await.unwrap().claims;
-        assert!(claims >= self.0.len() as u64, "{context}");
-        ledger.close().await.unwrap();
-    }
+async fn verify(told: &Acknowledged, url: &str, context: &str) {
+    let ledger = Ledger::open(PostgresStore::open(url).await.unwrap());
+    told.are_in(&ledger, context).await;
+    ledger.close().await.unwrap();
 }
 
 #[tokio::test]
@@ -188,39 +119,32 @@ async fn whatever_was_acknowledged_survives_a_worker_that_dies_at_each_named_poi
         PostgresStage::AfterCommit,
     ] {
         let url = PostgresServer::shared().await.database().await;
-        let mut told = Told::default();
-        for (worker, group) in [(0, 1), (1, 2), (2, 12)] {
-            let crash = format!("{stage}:{group}");
-            told.read(spawn_child(&url, worker, Some(&crash)), usize::MAX);
-            told.verify(&url, &format!("{crash} of worker {worker}")).await;
+        let mut told = Acknowledged::default();
+        for (worker, groups) in [(0, 0), (1, 1), (2, 11)] {
+            let crash = format!("{stage}:{groups}");
+            told.append(read(spawn_child(&url, worker, Some(&crash)), usize::MAX));
+            verify(&told, &url, &format!("{crash} of worker {worker}")).await;
         }
-        assert!(!told.0.is_empty(), "{stage}");
+        assert!(told.len() > 0, "{stage}");
     }
 }
 
 #[tokio::test]
 async fn whatever_was_acknowledged_survives_workers_that_are_killed_beside_each_other() {
     let url = PostgresServer::shared().await.database().await;
-    let mut told = Told::default();
+    let mut told = Acknowledged::default();
     for round in 0..4_usize {
         let workers: Vec<_> = (0..3_usize)
             .map(|worker| {
                 let child = spawn_child(&url, (3 * round + worker).try_into().unwrap(), None);
                 let kill_after = 20 + 67 * ((round + 2 * worker) % 5);
-                std::thread::spawn(move || {
-                    let mut told = Told::default();
-                    told.read(child, kill_after);
-                    told
-                })
+                std::thread::spawn(move || read(child, kill_after))
             })
             .collect();
         for worker in workers {
-            for (key, hex) in worker.join().unwrap().0 {
-                let first = told.0.entry(key).or_insert_with(|| hex.clone());
-                assert_eq!(*first, hex, "all workers are told the same bytes");
-            }
+            told.append(worker.join().unwrap());
         }
-        told.verify(&url, &format!("round {round}")).await;
+        verify(&told, &url, &format!("round {round}")).await;
     }
-    assert!(told.0.len() > 60, "{}", told.0.len());
+    assert!(told.len() > 60, "{}", told.len());
 }

@@ -6,15 +6,16 @@
 
 use super::changes::Changes;
 use super::fetch::{self, Hold, column};
-use super::hook::{Hook, PostgresStage};
 use super::link::{Link, insert_claims, refuse_unsafe};
 use super::mailbox::{Job, Value};
 use super::rows::{LoadedRows, OpenRows};
+use super::stage::PostgresStage;
 use super::statements as sql;
 use super::trouble::Trouble;
 use super::{DRAWING_LOCK, READERS_LOCK, WRITERS_LOCK, number, signed};
 use crate::core::Protections;
 use crate::error::StorageFailure;
+use crate::store::hook::Hook;
 use crate::store::records::HeadRow;
 use crate::store::transaction::Transaction;
 use crate::store::{Standing, keys};
@@ -40,7 +41,7 @@ pub(super) struct Session<'a> {
     pub(super) link: &'a Link,
     pub(super) purpose: Purpose,
     pub(super) protections: Protections,
-    pub(super) hook: &'a Hook,
+    pub(super) hook: &'a Hook<PostgresStage>,
     /// The lane's name, and the number of this group in it.
     pub(super) lane: &'a str,
     pub(super) group: i64,

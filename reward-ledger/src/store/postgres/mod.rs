@@ -20,7 +20,6 @@ mod fetch;
 mod group;
 #[cfg(test)]
 mod hazard_tests;
-mod hook;
 mod lane;
 mod link;
 mod mailbox;
@@ -30,6 +29,7 @@ mod rows;
 mod scans;
 #[cfg(any(test, feature = "test-util"))]
 pub mod server;
+mod stage;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -46,9 +46,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use config::{PostgresConfig, PostgresConfigBuilder};
-#[cfg(any(test, feature = "test-util"))]
-pub use hook::PostgresStage;
 pub use open_error::OpenPostgresError;
+#[cfg(any(test, feature = "test-util"))]
+pub use stage::PostgresStage;
 
 use super::row_store::{RowStore, Scope};
 use super::transaction::Transaction;

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use lease_core::{Fence, FenceToken, LeaseName};
 
-use super::hook::PostgresStage;
 use super::server::{PostgresServer, connect};
-use super::{OpenPostgresError, PostgresConfig, PostgresStore};
+use super::{OpenPostgresError, PostgresConfig, PostgresStage, PostgresStore};
 use crate::core::{ClaimOutcome, Protections};
 use crate::error::{ClaimError, StoreError};
 use crate::event_id::RewardEventId;

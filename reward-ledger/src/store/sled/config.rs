@@ -1,10 +1,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::hook::Hook;
+use super::Stage;
 use crate::core::Protections;
 use crate::error::InvalidConfig;
 use crate::limits::{ATTEMPT_ID_BYTES_MAX, EVENT_ID_BYTES_MAX, RECORD_BYTES_MAX, RESOURCE_BYTES_MAX};
+use crate::store::hook::Hook;
 
 /// Bytes of one segment of sled's log, and of its write buffer. sled moves a page of more than a quarter of this to a
 /// file of its own, and syncs neither that file nor its removal; at this size the largest page fits.
@@ -35,7 +36,7 @@ pub struct SledConfig {
     cache_bytes: u64,
     stuck_after: Duration,
     protections: Protections,
-    hook: Hook,
+    hook: Hook<Stage>,
 }
 
 impl SledConfig {
@@ -77,7 +78,7 @@ impl SledConfig {
         self.protections
     }
 
-    pub(super) fn hook(&self) -> Hook {
+    pub(super) fn hook(&self) -> Hook<Stage> {
         self.hook.clone()
     }
 }
@@ -124,10 +125,7 @@ impl SledConfigBuilder {
     /// Calls `hook` on the writer's thread at the start of every stage. It may end the process there (a crash point), wait
     /// (a stuck writer), or fail the stage as the disk would.
     #[cfg(any(test, feature = "test-util"))]
-    pub fn on_stage(
-        mut self,
-        hook: impl Fn(super::Stage) -> std::io::Result<()> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn on_stage(mut self, hook: impl Fn(Stage) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
         self.config.hook = Hook::calling(hook);
         self
     }

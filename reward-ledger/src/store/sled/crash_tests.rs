@@ -3,12 +3,9 @@
 //! The child is this very test binary, asked to run [`child`] alone; it writes what was acknowledged to its output.
 #![expect(clippy::disallowed_methods, reason = "tests run on a runtime of their own")]
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lease_core::{Fence, FenceToken, LeaseName};
@@ -18,14 +15,13 @@ use super::{SledConfig, SledStore, Stage};
 use crate::core::ClaimOutcome;
 use crate::error::OpenError;
 use crate::event_id::RewardEventId;
+use crate::killed::{self, Acknowledged, CrashPoint, acknowledge, say};
 use crate::ledger::Ledger;
 use crate::types::Claim;
 
 const DIR: &str = "REWARD_LEDGER_CHILD_DIR";
 /// Which round this is: makes the child's events its own.
 const ROUND: &str = "REWARD_LEDGER_CHILD_ROUND";
-/// `stage:group`: abort when that group reaches that stage.
-const CRASH: &str = "REWARD_LEDGER_CHILD_CRASH";
 const CHILD_TASKS: u64 = 24;
 
 const STAGES: [Stage; 5] = [
@@ -67,9 +63,13 @@ fn child() {
 }
 
 async fn claim_for_ever(dir: &Path, round: &str) {
+    let crash = CrashPoint::from_environment();
     let config = SledConfig::builder(dir)
         .stuck_after(Duration::from_millis(500))
-        .on_stage(crash_hook())
+        .on_stage(move |stage| {
+            crash.pass(&stage.to_string());
+            Ok(())
+        })
         .build()
         .unwrap();
     let ledger = Ledger::open(SledStore::open_with(config).unwrap());
@@ -93,7 +93,9 @@ async fn claim_as(ledger: &Ledger, player: u64, round: &str) -> String {
         let token = base + number + 1;
         let asked = claim(token, player, &event, &format!("{player}-{event}"));
         match ledger.claim(asked).await {
-            Ok(ClaimOutcome::Applied(receipt)) => acknowledge(player, &event, receipt.as_bytes()),
+            Ok(ClaimOutcome::Applied(receipt)) => {
+                acknowledge(player.cast_signed(), &event, receipt.as_bytes());
+            }
             Ok(other) => return format!("broken {other:?}"),
             Err(error) => return format!("stopped {}", error.may_have_applied()),
         }
@@ -112,60 +114,16 @@ async fn claim_as(ledger: &Ledger, player: u64, round: &str) -> String {
     unreachable!("numbers do not end")
 }
 
-fn crash_hook() -> impl Fn(Stage) -> std::io::Result<()> + Send + Sync {
-    let point = std::env::var(CRASH).ok().map(|text| {
-        let (stage, group) = text.split_once(':').unwrap();
-        (stage.to_owned(), group.parse::<u64>().unwrap())
-    });
-    let groups = Arc::new(AtomicU64::new(0));
-    move |stage| {
-        if stage == Stage::Deciding {
-            groups.fetch_add(1, Ordering::SeqCst);
-        }
-        match &point {
-            Some((at, group)) if *at == stage.to_string() && groups.load(Ordering::SeqCst) == *group => {
-                std::process::abort()
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// One whole line, past the test harness's capture.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    // The parent may be gone.
-    let _gone = out
-        .write_all(format!("\n@{line}\n").as_bytes())
-        .and_then(|()| out.flush());
-}
-
-fn acknowledge(player: u64, event: &str, receipt: &[u8]) {
-    let hex: String = receipt.iter().map(|byte| format!("{byte:02x}")).collect();
-    say(&format!("ack {player} {event} {hex}"));
-}
-
-fn child_command(dir: &Path, round: u64) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([
-            "--exact",
-            "store::sled::crash_tests::child",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(DIR, dir)
-        .env(ROUND, round.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
+fn child_command(dir: &Path, round: u64, crash: Option<&str>) -> Command {
+    let mut command = killed::child("store::sled::crash_tests::child", crash);
+    command.env(DIR, dir).env(ROUND, round.to_string());
     command
 }
 
 /// Everything that children were told.
 #[derive(Debug, Default)]
 struct Told {
-    receipts: BTreeMap<(u64, String), String>,
+    receipts: Acknowledged,
     refusals: Vec<(u64, String, u64, u64)>,
     stops: Vec<String>,
 }
@@ -180,8 +138,7 @@ impl Told {
             let words: Vec<&str> = line.split(' ').collect();
             match words.as_slice() {
                 ["@ack", player, event, hex] => {
-                    let key = (player.parse().unwrap(), (*event).to_owned());
-                    assert_eq!(self.receipts.insert(key, (*hex).to_owned()), None);
+                    self.receipts.note(player, event, hex);
                     acknowledged += 1;
                 }
                 ["@refused", player, attempt, presented, seen] => {
@@ -205,24 +162,6 @@ impl Told {
     async fn verify(&self, dir: &Path, context: &str) {
         let ledger =
             Ledger::open(SledStore::open(dir).unwrap_or_else(|error| panic!("{context}: {error:?}")));
-        for ((player, event), hex) in &self.receipts {
-            let found = ledger
-                .get(player.cast_signed(), &RewardEventId::parse(event).unwrap())
-                .await
-                .unwrap();
-            let found: Option<String> = found.map(|receipt| {
-                receipt
-                    .as_bytes()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect()
-            });
-            assert_eq!(
-                found.as_deref(),
-                Some(hex.as_str()),
-                "{context}: player {player} {event}"
-            );
-        }
         for (player, attempt, presented, first_seen) in &self.refusals {
             let again = ledger
                 .claim(claim(*presented, *player, "never", attempt))
@@ -233,9 +172,7 @@ impl Told {
                 "{context}: {attempt} was refused with {first_seen}, now {again:?}"
             );
         }
-        let report = ledger.audit().await.unwrap();
-        assert!(report.is_clean(), "{context}: {:#?}", report.violations);
-        assert!(report.claims >= self.receipts.len() as u64, "{context}");
+        self.receipts.are_in(&ledger, context).await;
         ledger.close().await.unwrap();
     }
 }
@@ -248,7 +185,7 @@ async fn whatever_was_acknowledged_survives_kill_9_at_any_moment() {
     let mut random = numbers(SEED);
     for round in 0..12 {
         let kill_after = 1 + usize::try_from(random() % 800).unwrap();
-        let mut child = child_command(dir.path(), round).spawn().unwrap();
+        let mut child = child_command(dir.path(), round, None).spawn().unwrap();
         told.read(&mut child, |child, acknowledged| {
             if acknowledged == 1 {
                 let second = SledStore::open(dir.path());
@@ -273,13 +210,11 @@ async fn whatever_was_acknowledged_survives_a_crash_at_each_named_point() {
     for stage in STAGES {
         let dir = tempfile::tempdir().unwrap();
         let mut told = Told::default();
-        for (round, group) in [(0, 1), (1, 2), (2, 30)] {
-            let mut child = child_command(dir.path(), round)
-                .env(CRASH, format!("{stage}:{group}"))
-                .spawn()
-                .unwrap();
+        for (round, groups) in [(0, 0), (1, 1), (2, 29)] {
+            let crash = format!("{stage}:{groups}");
+            let mut child = child_command(dir.path(), round, Some(&crash)).spawn().unwrap();
             told.read(&mut child, |_, _| {});
-            told.verify(dir.path(), &format!("crash at {stage} of group {group}"))
+            told.verify(dir.path(), &format!("crash at {stage} after {groups} groups"))
                 .await;
         }
         assert!(told.receipts.len() > 24, "{stage}: {}", told.receipts.len());
@@ -293,7 +228,7 @@ async fn whatever_was_acknowledged_survives_a_crash_at_each_named_point() {
 async fn a_full_disk_stops_the_ledger_and_loses_nothing_acknowledged() {
     for blocks in [4_200, 8_300, 12_288, 16_500] {
         let dir = tempfile::tempdir().unwrap();
-        let child = child_command(dir.path(), 0);
+        let child = child_command(dir.path(), 0, None);
         let mut limited = Command::new("sh");
         limited
             .arg("-c")
@@ -308,7 +243,7 @@ async fn a_full_disk_stops_the_ledger_and_loses_nothing_acknowledged() {
         let mut told = Told::default();
         told.read(&mut limited.spawn().unwrap(), |_, _| {});
         assert_eq!(told.stops.len() as u64, CHILD_TASKS, "every caller is told");
-        assert!(!told.receipts.is_empty());
+        assert!(told.receipts.len() > 0);
         told.verify(dir.path(), &format!("files of {blocks} blocks"))
             .await;
     }

@@ -14,7 +14,6 @@ mod config;
 mod crash_tests;
 mod directory;
 mod hold;
-mod hook;
 mod mailbox;
 #[cfg(test)]
 mod power_tests;

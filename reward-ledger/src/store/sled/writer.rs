@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, watch};
 
 use super::directory::{Opened, panic_text};
 use super::hold::LogHold;
-use super::hook::Hook;
 use super::mailbox::{Answer, Job, MAILBOX_DEPTH, Message, Reply, WriterHandle};
 use super::progress::Progress;
 use super::watchdog::Leash;
@@ -24,13 +23,14 @@ use crate::core::{Protection, Protections};
 use crate::error::{Certainty, OpenError, StorageFailure, StoreError};
 use crate::limits::GROUP_REQUESTS_MAX;
 use crate::store::Health;
+use crate::store::hook::Hook;
 use crate::store::transaction::Transaction;
 
 struct Writer {
     database: Database,
     protections: Protections,
     progress: Arc<Progress>,
-    hook: Hook,
+    hook: Hook<Stage>,
     health: LastWord,
     _watchdog: Leash,
 }
