@@ -122,6 +122,7 @@ fn floor_at(now_ms: u64) -> Result<Floor, FloorError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Tokio;
 
     #[test]
     fn a_later_start_has_a_floor_above_all_that_an_earlier_one_can_have_issued() {
@@ -143,6 +144,17 @@ mod tests {
             from_ms: None,
         };
         assert_eq!(given.behind_ms(EARLIEST_MS), None);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_granted_before_the_millisecond_of_the_floor_is_over() {
+        let from_ms = wall_clock_ms::<Tokio>() + 20;
+        let floor = Floor {
+            token: 1,
+            from_ms: Some(from_ms),
+        };
+        floor.wait_out::<Tokio>().await;
+        assert!(wall_clock_ms::<Tokio>() > from_ms);
     }
 
     #[test]

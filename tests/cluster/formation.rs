@@ -2,7 +2,7 @@
 
 use lease_core::wire::Reply;
 use tests::Client;
-use tests::clock::{Deadline, SOON, wait_until};
+use tests::clock::{Deadline, SOON};
 
 use crate::trio::{NODES, Trio, others};
 
@@ -78,32 +78,50 @@ fn every_command_is_served(client: &mut Client, name: &str) {
 }
 
 #[test]
-fn nodes_with_different_lists_form_no_cluster_and_say_so_until_they_have_the_same() {
+fn a_node_with_a_wrong_list_ends_alone_and_the_others_wait_for_it() {
     let mut trio = Trio::prepare();
     trio.spawn(1);
     trio.spawn(2);
     let shorter: Vec<String> = trio.members().split(',').skip(1).map(str::to_owned).collect();
     trio.spawn_with_list(3, &shorter.join(","));
-    // Nobody can know which of the lists is the right one: whoever sees another one first ends.
-    let refused = wait_until("a node sees that another one has another list", || {
-        NODES
-            .into_iter()
-            .find(|id| trio.node(*id).stderr().text().contains("another --cluster list"))
-    });
-    let exit = trio.take(refused).wait();
-    exit.expect_failure(&["another --cluster list", "give all nodes the same list"]);
+    // It knows one of the others alone, which knows that there are two of them.
+    let exit = trio.take(3).wait();
+    exit.expect_failure(&["another --cluster list", "give this node the same list"]);
     assert_eq!(exit.code, Some(1));
-    for id in NODES.into_iter().filter(|id| *id != refused) {
+    for id in [1, 2] {
         assert_eq!(trio.node(id).stdout().text(), "", "node {id} serves");
-        trio.kill(id);
+    }
+    trio.spawn(3);
+    for id in NODES {
+        trio.wait_until_ready(id);
+    }
+    assert_eq!(trio.client(3).say("SET job me NX PX 60000"), "+OK");
+}
+
+#[test]
+fn while_all_lists_differ_nobody_ends_and_each_says_so_until_they_have_the_same() {
+    let mut trio = Trio::prepare();
+    let members = trio.members();
+    let members: Vec<&str> = members.split(',').collect();
+    let pair = |one: usize, other: usize| format!("{},{}", members[one], members[other]);
+    let lists = [pair(0, 1), pair(1, 2), pair(0, 2)];
+    for (id, list) in NODES.into_iter().zip(&lists) {
+        trio.spawn_with_list(id, list);
     }
     for id in NODES {
+        let says = |text: &str| text.contains("another --cluster list").then_some(());
+        let said = trio.node(id).stderr().wait_for(Deadline::after(SOON), says);
+        assert!(said.is_some(), "{}", trio.node(id).stderr().text());
+        assert_eq!(trio.node(id).stdout().text(), "", "node {id} serves");
+    }
+    for id in NODES {
+        trio.kill(id);
         trio.spawn(id);
     }
     for id in NODES {
         trio.wait_until_ready(id);
     }
-    assert_eq!(trio.client(3).say("SET job me NX PX 60000"), "+OK");
+    assert_eq!(trio.client(2).say("SET job me NX PX 60000"), "+OK");
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! What followers forward: a leader that is killed meanwhile is seen by nobody, or leaves nothing behind.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
 use lease_core::wire::Reply;
 use tests::Client;
 use tests::clock::wait_until;
 use tests::show::show;
 
+use crate::callers::{Callers, GoesOn};
 use crate::trio::{NODES, Trio, others};
 
 /// Clients of each follower: enough that some of them wait for an answer whenever the leader is killed.
@@ -22,13 +19,7 @@ fn plain_sets_through_followers_survive_the_leader_and_leave_no_orphan() {
     for round in 0..KILLS {
         let leader = trio.leader();
         let followers = others(leader);
-        let stop = Arc::new(AtomicBool::new(false));
-        let clients = (0..CLIENTS * followers.len()).map(|number| {
-            let client = trio.client(*followers.get(number % followers.len()).unwrap());
-            let stop = Arc::clone(&stop);
-            thread::spawn(move || set_until(&stop, client, &format!("{round}-{number}")))
-        });
-        let clients: Vec<_> = clients.collect();
+        let callers = Callers::of(&trio, (&followers, CLIENTS), round, set_keys);
         trio.kill(leader);
         let [one, other] = followers;
         wait_until("the others set again", || {
@@ -39,10 +30,7 @@ fn plain_sets_through_followers_survive_the_leader_and_leave_no_orphan() {
             };
             (set(one) && set(other)).then_some(())
         });
-        stop.store(true, Ordering::Relaxed);
-        for client in clients {
-            sets.extend(client.join().unwrap());
-        }
+        sets.extend(callers.stop().into_iter().flatten());
         trio.start(leader);
     }
     let counted = |word: &str| sets.iter().filter(|(_, answer)| answer.starts_with(word)).count();
@@ -65,9 +53,9 @@ fn plain_sets_through_followers_survive_the_leader_and_leave_no_orphan() {
 }
 
 /// Sets keys of its own, one after the other, each for far longer than the test takes.
-fn set_until(stop: &AtomicBool, mut client: Client, name: &str) -> Vec<(String, String)> {
+fn set_keys(goes_on: &GoesOn, mut client: Client, name: &str) -> Vec<(String, String)> {
     let mut sets = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
+    while goes_on.yet() {
         let key = format!("{name}-{}", sets.len());
         let reply = client.call(&format!("SET {key} me NX PX 600000"));
         sets.push((key, show(&reply)));

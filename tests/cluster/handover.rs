@@ -1,8 +1,5 @@
 //! A leader that is told to stop hands over first: clients of the others see a short gap and no error.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -10,6 +7,7 @@ use tests::Client;
 use tests::clock::{now, wait_until};
 use tests::show::show;
 
+use crate::callers::{Callers, GoesOn};
 use crate::trio::{NODES, Trio, others};
 
 const CLIENTS: usize = 4;
@@ -25,13 +23,7 @@ fn a_leader_that_is_stopped_hands_over_and_nobody_sees_more_than_a_short_gap() {
     for round in 0..STOPS {
         let leader = trio.leader();
         let followers = others(leader);
-        let stop = Arc::new(AtomicBool::new(false));
-        let clients = (0..CLIENTS * followers.len()).map(|number| {
-            let client = trio.client(*followers.get(number % followers.len()).unwrap());
-            let stop = Arc::clone(&stop);
-            thread::spawn(move || slowest_until(&stop, client, &format!("{round}-{number}")))
-        });
-        let clients: Vec<_> = clients.collect();
+        let callers = Callers::of(&trio, (&followers, CLIENTS), round, slowest_call);
         let stopped = trio.take(leader);
         stopped.signal(Signal::TERM);
         let exit = stopped.wait();
@@ -42,10 +34,7 @@ fn a_leader_that_is_stopped_hands_over_and_nobody_sees_more_than_a_short_gap() {
             let set = |id| trio.client(id).say(&format!("SET after-{round}-{id} v PX 60000")) == "+OK";
             followers.into_iter().all(set).then_some(())
         });
-        stop.store(true, Ordering::Relaxed);
-        for client in clients {
-            gaps.push(client.join().unwrap());
-        }
+        gaps.extend(callers.stop());
         trio.start(leader);
     }
     let worst = gaps.iter().max().unwrap();
@@ -58,10 +47,10 @@ fn a_leader_that_is_stopped_hands_over_and_nobody_sees_more_than_a_short_gap() {
 }
 
 /// Sets, reads and deletes keys of its own, one after the other, and answers with the longest that a call took. None fails.
-fn slowest_until(stop: &AtomicBool, mut client: Client, name: &str) -> Duration {
+fn slowest_call(goes_on: &GoesOn, mut client: Client, name: &str) -> Duration {
     let mut slowest = Duration::ZERO;
     let mut number = 0_u64;
-    while !stop.load(Ordering::Relaxed) {
+    while goes_on.yet() {
         number += 1;
         let key = format!("{name}-{number}");
         for (command, expected) in [

@@ -11,6 +11,7 @@
     reason = "the times that were measured, with --nocapture"
 )]
 
+mod callers;
 mod channels;
 mod client;
 mod cuts;

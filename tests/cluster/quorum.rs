@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tests::Client;
 use tests::clock::{now, wait_until};
+use tests::resp::{encoded, words};
 use tests::show::show;
 
 use crate::load::has_no_outcome;
@@ -53,6 +54,35 @@ fn c16_a_node_without_a_quorum_says_so_in_time_and_goes_on_when_the_others_are_b
         let mut client = trio.client(alone);
         assert_eq!(answered(&mut client, "SET held me PX 600000"), "+OK");
         token = answered(&mut client, "LEASE.TOKEN held me");
+    }
+}
+
+/// Changes of one connection that are under way at once.
+const UNDER_WAY_MAX: usize = 256;
+/// How long each of them waits for a leader.
+const WAITS_FOR: Duration = Duration::from_millis(1_400);
+
+#[test]
+fn a_long_pipeline_takes_no_more_of_a_node_at_once_than_its_bound() {
+    let trio = Trio::form(NODES);
+    let [alone, _] = others(trio.leader());
+    for id in others(alone) {
+        trio.pause(id);
+    }
+    let mut client = trio.client(alone);
+    let sets = (0..2 * UNDER_WAY_MAX).flat_map(|number| {
+        let set = format!("SET lock-{number} me NX PX 60000");
+        encoded(&words(&set))
+    });
+    client.send_raw(&sets.collect::<Vec<u8>>());
+    let mut answer = || assert!(has_no_outcome(&client.receive()));
+    (0..UNDER_WAY_MAX).for_each(|_| answer());
+    let first_part = now();
+    answer();
+    // Those behind the bound were not even asked for while the first ones waited.
+    assert!(first_part.elapsed() >= WAITS_FOR, "{:?}", first_part.elapsed());
+    for id in others(alone) {
+        trio.resume(id);
     }
 }
 

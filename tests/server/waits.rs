@@ -2,6 +2,7 @@
 
 use lease_core::wire::Reply;
 use tests::clock::wait_until;
+use tests::resp::{encoded, words};
 use tests::{Client, Launch, Node};
 
 /// A node whose lease `a` is held, and the holder's connection.
@@ -188,6 +189,34 @@ fn a_caller_that_got_its_answer_and_left_keeps_its_lease() {
     );
     let mut other = node.client();
     assert_eq!(other.say("EXISTS a b"), ":2");
+}
+
+#[test]
+fn of_answers_that_were_written_in_part_the_grants_that_were_not_are_undone() {
+    let node = Launch::in_memory().start();
+    let mut other = node.client();
+    let value = "v".repeat(1_000_000);
+    for number in 0..32 {
+        assert_eq!(other.say(&format!("SET large-{number} {value}")), "+OK");
+    }
+    let mut gone = node.client();
+    // All are changes, so their answers are written together: far more than a socket holds.
+    let large = (0..32).map(|number| format!("SET large-{number} small GET"));
+    let lock = |name: &str| format!("SET {name} gone NX PX 600000");
+    let commands = std::iter::once(lock("first")).chain(large).chain([lock("last")]);
+    let bytes = commands.flat_map(|command| encoded(&words(&command)));
+    gone.send_raw(&bytes.collect::<Vec<u8>>());
+    assert_eq!(
+        gone.receive(),
+        Reply::OK,
+        "the first answer is on its way, with the others behind it"
+    );
+    assert_eq!(other.say("GET last"), "\"gone\"");
+    drop(gone);
+    wait_until("what was not written is undone", || {
+        (other.say("GET last") == "nil").then_some(())
+    });
+    assert_eq!(other.say("GET first"), "\"gone\"");
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod files;
 mod habits;
 mod imports;
 mod manifests;
+mod mutants;
 mod named_tests;
 mod purity;
 mod sleeping;

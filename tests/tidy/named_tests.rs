@@ -42,18 +42,18 @@ fn rows(text: &str) -> Vec<Row> {
     rows
 }
 
-fn cells(line: &str) -> Option<Vec<&str>> {
+pub(crate) fn cells(line: &str) -> Option<Vec<&str>> {
     let inside = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     Some(inside.split('|').map(str::trim).collect())
 }
 
-fn between_backticks(text: &str) -> Vec<String> {
+pub(crate) fn between_backticks(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// Whether `name` is a test that exists: `the_test`, `module::the_test`, or `a/file.rs::the_test`. What stands before
 /// the last `::` must be found in the path of the file that holds it.
-fn is_a_test(name: &str, files: &[RustFile]) -> bool {
+pub(crate) fn is_a_test(name: &str, files: &[RustFile]) -> bool {
     let (place, test) = name.rsplit_once("::").unwrap_or(("", name));
     let holds = |file: &&RustFile| {
         // A case of a suite that every store passes is a test, once for each of them.

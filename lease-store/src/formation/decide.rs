@@ -3,6 +3,9 @@
 //! A node that was wiped would forget its vote, and could help two leaders to the same term. So an empty node never
 //! joins by itself what exists already, and a cluster begins only when *all* listed nodes are there, empty, and were
 //! given the same list. The lowest of them then writes the first entry; the others wait for it.
+//!
+//! One node with a wrong list ends nobody but itself: it is outnumbered. Where no list has a majority of its nodes behind
+//! it yet, all wait and say so, since none of them can know which one is right.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +21,8 @@ pub(crate) struct Standing {
     pub(crate) list: MemberList,
     /// How far it has come.
     pub(crate) stage: Stage,
+    /// How many nodes were given its list, itself among them, as far as it has seen.
+    pub(crate) alike: usize,
 }
 
 /// How far a node has come.
@@ -67,8 +72,10 @@ pub enum FormationError {
         /// This node.
         node: u64,
     },
-    /// A peer was given another list.
-    #[error("node {peer} was started with another --cluster list: give all nodes the same list")]
+    /// A peer was given another list, and most nodes of that one have it.
+    #[error(
+        "node {peer} was started with another --cluster list, and so were most nodes on it: give this node the same list"
+    )]
     OtherList {
         /// The peer.
         peer: u64,
@@ -109,7 +116,7 @@ pub(crate) fn decide(
         .iter()
         .filter_map(|(peer, theirs)| Some((*peer, theirs.as_ref()?)))
     {
-        check_peer(peer, theirs, standing, known)?;
+        check_peer(peer, theirs, known)?;
     }
     if let Some(cluster) = known
         && peers
@@ -119,11 +126,11 @@ pub(crate) fn decide(
     {
         return Ok(Decision::GoOn { cluster });
     }
-    let others = standing.list.keys().filter(|node| **node != own);
-    let all_there = others
-        .clone()
-        .all(|node| peers.get(node).is_some_and(Option::is_some));
-    if !all_there {
+    let mut others = standing.list.keys().filter(|node| **node != own);
+    let like_us =
+        |theirs: &Option<Standing>| theirs.as_ref().is_some_and(|theirs| theirs.list == standing.list);
+    if !others.all(|node| peers.get(node).is_some_and(like_us)) {
+        check_lists(standing, peers)?;
         return Ok(Decision::Wait);
     }
     let lowest = standing.list.keys().next().copied().unwrap_or(own);
@@ -147,8 +154,8 @@ pub(crate) fn all_agree(
     for (peer, theirs) in peers {
         match theirs {
             Some(theirs) => {
-                check_peer(*peer, theirs, ours, known)?;
-                all &= !matches!(theirs.stage, Stage::Empty { .. });
+                check_peer(*peer, theirs, known)?;
+                all &= theirs.list == ours.list && !matches!(theirs.stage, Stage::Empty { .. });
             }
             None => all = false,
         }
@@ -156,24 +163,49 @@ pub(crate) fn all_agree(
     Ok(all)
 }
 
-fn check_peer(
-    peer: u64,
-    theirs: &Standing,
-    ours: &Standing,
-    known: Option<u64>,
-) -> Result<(), FormationError> {
+/// How many nodes were given the list of `ours`, itself among them.
+pub(crate) fn alike(ours: &Standing, peers: &BTreeMap<u64, Option<Standing>>) -> usize {
+    let others = peers.values().flatten();
+    let alike = others.filter(|theirs| theirs.list == ours.list).count();
+    alike.saturating_add(1)
+}
+
+/// The peers that were given another list.
+pub(crate) fn unlike(ours: &Standing, peers: &BTreeMap<u64, Option<Standing>>) -> Vec<u64> {
+    let unlike = |theirs: &Option<Standing>| theirs.as_ref().is_some_and(|theirs| theirs.list != ours.list);
+    let others = peers.iter().filter(|(_, theirs)| unlike(theirs));
+    others.map(|(peer, _)| *peer).collect()
+}
+
+fn check_peer(peer: u64, theirs: &Standing, known: Option<u64>) -> Result<(), FormationError> {
     match (theirs.stage, known) {
-        (Stage::Member { .. }, None) => return Err(FormationError::ClusterExists { peer }),
+        (Stage::Member { .. }, None) => Err(FormationError::ClusterExists { peer }),
         (Stage::Member { cluster } | Stage::Adopted { cluster }, Some(known)) if cluster != known => {
-            return Err(FormationError::OtherCluster { peer });
+            Err(FormationError::OtherCluster { peer })
         }
-        _ => {}
+        _ => Ok(()),
     }
-    if theirs.list == ours.list {
-        Ok(())
-    } else {
-        Err(FormationError::OtherList { peer })
+}
+
+/// Whether this node's list may be the right one: it is not while most nodes of another list have that one.
+fn check_lists(ours: &Standing, peers: &BTreeMap<u64, Option<Standing>>) -> Result<(), FormationError> {
+    if is_most_of(&ours.list, alike(ours, peers)) {
+        return Ok(());
     }
+    let reached = peers
+        .iter()
+        .filter_map(|(peer, theirs)| Some((*peer, theirs.as_ref()?)));
+    for (peer, theirs) in reached.filter(|(_, theirs)| theirs.list != ours.list) {
+        let seen_here = peers.values().flatten().filter(|other| other.list == theirs.list);
+        if is_most_of(&theirs.list, theirs.alike.max(seen_here.count())) {
+            return Err(FormationError::OtherList { peer });
+        }
+    }
+    Ok(())
+}
+
+fn is_most_of(list: &MemberList, alike: usize) -> bool {
+    alike > list.len() / 2
 }
 
 impl Stage {
@@ -201,6 +233,16 @@ mod tests {
         Standing {
             list: list(&[1, 2, 3]),
             stage,
+            alike: 1,
+        }
+    }
+
+    /// An empty node with the list of these nodes, which `alike` of them were given.
+    fn with_list(nodes: &[u64], alike: usize) -> Standing {
+        Standing {
+            list: list(nodes),
+            stage: empty(20),
+            alike,
         }
     }
 
@@ -238,16 +280,45 @@ mod tests {
     }
 
     #[test]
-    fn another_list_is_refused_by_name_although_somebody_is_missing() {
-        let other = Standing {
-            list: list(&[1, 2]),
-            stage: empty(20),
-        };
-        let answers = BTreeMap::from([(2, Some(other)), (3, None)]);
+    fn whoever_has_a_wrong_list_is_outnumbered_and_ends_alone() {
+        let wrong = Some(with_list(&[2, 3], 1));
+        // The others wait for it, at the list that most of them have.
+        let seen_by_one = BTreeMap::from([(2, Some(at(empty(20)))), (3, wrong.clone())]);
+        assert_eq!(decide(1, &at(empty(10)), &seen_by_one), Ok(Decision::Wait));
+        assert_eq!(unlike(&at(empty(10)), &seen_by_one), [3]);
+        assert_eq!(alike(&at(empty(10)), &seen_by_one), 2);
+        // It sees one of them alone, which tells it of the other.
+        let seen_by_three = BTreeMap::from([(2, Some(with_list(&[1, 2, 3], 2)))]);
         assert_eq!(
-            decide(1, &at(empty(10)), &answers),
+            decide(3, &with_list(&[2, 3], 1), &seen_by_three),
             Err(FormationError::OtherList { peer: 2 })
         );
+        // Or both, before they know of each other.
+        let seen_by_three = BTreeMap::from([(1, Some(at(empty(10)))), (2, Some(at(empty(20))))]);
+        assert_eq!(
+            decide(3, &with_list(&[1, 2, 3, 4], 1), &seen_by_three),
+            Err(FormationError::OtherList { peer: 1 })
+        );
+    }
+
+    #[test]
+    fn while_no_list_has_a_majority_behind_it_nobody_ends() {
+        let other = Some(with_list(&[1, 2], 1));
+        let answers = BTreeMap::from([(2, other), (3, None)]);
+        assert_eq!(decide(1, &at(empty(10)), &answers), Ok(Decision::Wait));
+        let all_differ = BTreeMap::from([(2, Some(with_list(&[1, 2], 1))), (3, Some(with_list(&[1, 3], 1)))]);
+        assert_eq!(decide(1, &at(empty(10)), &all_differ), Ok(Decision::Wait));
+    }
+
+    #[test]
+    fn a_node_that_agreed_waits_for_one_that_came_back_with_another_list() {
+        let ours = at(Stage::Adopted { cluster: 10 });
+        let answers = BTreeMap::from([
+            (2, Some(at(Stage::Adopted { cluster: 10 }))),
+            (3, Some(with_list(&[2, 3], 1))),
+        ]);
+        assert_eq!(decide(1, &ours, &answers), Ok(Decision::Wait));
+        assert_eq!(all_agree(&ours, &answers), Ok(false));
     }
 
     #[test]

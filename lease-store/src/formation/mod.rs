@@ -42,6 +42,10 @@ impl OwnStanding {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).stage = stage;
     }
 
+    fn saw_alike(&self, nodes: usize) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).alike = nodes;
+    }
+
     /// The answer to a probe; what the other says of itself is asked for, not taken from its probes.
     pub(crate) fn answer(&self) -> Bytes {
         wire::encode(&self.get())
@@ -60,21 +64,19 @@ pub(crate) async fn settle<R: Rt, T: PeerTransport>(
     standing: &OwnStanding,
     peers: &T,
 ) -> Result<Decision, FormationError> {
+    let mut named = Vec::new();
     for round in 0_u32.. {
         let ours = standing.get();
-        let answers = probe_all(own, &ours, peers).await;
+        let answers = probe_all(own, standing, peers).await;
         let decided = decide::decide(own, &ours, &answers)?;
         if decided != Decision::Wait {
             return Ok(decided);
         }
-        if round.is_multiple_of(SAY_EVERY_ROUNDS) {
-            let missing: Vec<u64> = answers
-                .iter()
-                .filter(|(_, answer)| answer.is_none())
-                .map(|(node, _)| *node)
-                .collect();
-            tracing::info!(?missing, "waiting for the other nodes to form a cluster");
+        let unlike = decide::unlike(&ours, &answers);
+        if round.is_multiple_of(SAY_EVERY_ROUNDS) || named != unlike {
+            say_who_is_waited_for(&unlike, &answers);
         }
+        named = unlike;
         R::sleep(PROBE_EVERY).await;
     }
     Ok(Decision::Wait)
@@ -93,24 +95,45 @@ pub(crate) async fn await_agreement<R: Rt, T: PeerTransport>(
     standing: &OwnStanding,
     peers: &T,
 ) -> Result<(), FormationError> {
-    loop {
+    for round in 0_u32.. {
         let ours = standing.get();
-        let answers = probe_all(own, &ours, peers).await;
+        let answers = probe_all(own, standing, peers).await;
         if decide::all_agree(&ours, &answers)? {
             return Ok(());
         }
+        // Mostly they need one more round, and nobody is to be named.
+        if round > 0 && round.is_multiple_of(SAY_EVERY_ROUNDS) {
+            say_who_is_waited_for(&decide::unlike(&ours, &answers), &answers);
+        }
         R::sleep(PROBE_EVERY).await;
     }
+    Ok(())
 }
 
+/// What the others answer; who of them has the same list is told to whoever asks this node from now on.
 async fn probe_all<T: PeerTransport>(
     own: u64,
-    ours: &Standing,
+    standing: &OwnStanding,
     peers: &T,
 ) -> BTreeMap<u64, Option<Standing>> {
+    let ours = standing.get();
     let others: Vec<u64> = ours.list.keys().copied().filter(|node| *node != own).collect();
     let probes = others.iter().map(|node| probe(*node, peers));
-    others.iter().copied().zip(join_all(probes).await).collect()
+    let answers = others.iter().copied().zip(join_all(probes).await).collect();
+    standing.saw_alike(decide::alike(&ours, &answers));
+    answers
+}
+
+fn say_who_is_waited_for(unlike: &[u64], answers: &BTreeMap<u64, Option<Standing>>) {
+    if !unlike.is_empty() {
+        tracing::error!(
+            nodes = ?unlike,
+            "these nodes were started with another --cluster list: no cluster forms before all have the same list"
+        );
+    }
+    let missing = answers.iter().filter(|(_, answer)| answer.is_none());
+    let missing: Vec<u64> = missing.map(|(node, _)| *node).collect();
+    tracing::info!(?missing, "waiting for the other nodes to form a cluster");
 }
 
 async fn probe<T: PeerTransport>(node: u64, peers: &T) -> Option<Standing> {

@@ -1,14 +1,14 @@
 //! The bytes of a probe: what a node says of itself before there is a cluster.
 //!
-//! A format byte, a stage, the cluster that it names, and the members: each an id and an address behind its length. All
-//! numbers are little-endian.
+//! A format byte, a stage, the cluster that it names, how many nodes have its list, and the members: each an id and an
+//! address behind its length. All numbers are little-endian.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use thiserror::Error;
 
 use super::decide::{MemberList, Stage, Standing};
 
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 const MEMBER: u8 = 1;
 const ADOPTED: u8 = 2;
@@ -32,6 +32,7 @@ pub(super) fn encode(standing: &Standing) -> Bytes {
     out.put_u8(FORMAT);
     out.put_u8(stage);
     out.put_u64_le(cluster);
+    out.put_u8(u8::try_from(standing.alike).unwrap_or(u8::MAX));
     for (node, address) in &standing.list {
         out.put_u64_le(*node);
         // An address is a host name and a port, checked where it is configured.
@@ -53,6 +54,7 @@ pub(super) fn decode(mut bytes: Bytes) -> Result<Standing, Malformed> {
         EMPTY => Stage::Empty { proposed: cluster },
         _ => return Err(Malformed),
     };
+    let alike = usize::from(bytes.try_get_u8().map_err(|_| Malformed)?);
     let mut list = MemberList::new();
     while bytes.has_remaining() {
         let node = bytes.try_get_u64_le().map_err(|_| Malformed)?;
@@ -65,7 +67,7 @@ pub(super) fn decode(mut bytes: Bytes) -> Result<Standing, Malformed> {
             return Err(Malformed);
         }
     }
-    Ok(Standing { list, stage })
+    Ok(Standing { list, stage, alike })
 }
 
 #[cfg(test)]
@@ -83,6 +85,7 @@ mod tests {
             let standing = Standing {
                 list: list.clone(),
                 stage,
+                alike: 2,
             };
             let whole = encode(&standing);
             assert_eq!(decode(whole.clone()), Ok(standing.clone()));

@@ -71,3 +71,31 @@ fn told(error: &PeerError) -> StoreError {
         StoreError::Unavailable { leader: None }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::peers::{NotSent, Refusal};
+
+    #[test]
+    fn what_was_sent_and_not_answered_may_have_been_applied() {
+        let within = Duration::from_secs(1);
+        for sent in [
+            PeerError::Broken { to: 2 },
+            PeerError::NoAnswer { to: 2, within },
+            PeerError::Refused {
+                to: 2,
+                refusal: Refusal::Stopped,
+            },
+        ] {
+            assert!(matches!(told(&sent), StoreError::Unknown), "{sent}");
+        }
+        let never_sent = PeerError::NotSent {
+            to: 2,
+            reason: NotSent::NoCluster,
+        };
+        assert!(matches!(told(&never_sent), StoreError::Unavailable { .. }));
+    }
+}

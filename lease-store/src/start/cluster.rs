@@ -98,6 +98,7 @@ impl<R: Rt> Introduction<R> {
         let standing = OwnStanding::new(Standing {
             list: cluster.members.clone(),
             stage,
+            alike: 1,
         });
         let handler = Arc::new(NodeHandler::new(standing.clone(), data_dir.clone()));
         Ok(Self {

@@ -3,10 +3,38 @@
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
+use lease_core::machine::LeaseKey;
+
 use super::*;
 
 #[tokio::test]
 async fn a_plain_grant_whose_caller_is_gone_is_released_and_one_with_a_request_id_stays() {
+    let store = in_memory().await;
+    for (lease, request) in [("plain", None), ("named", Some("r"))] {
+        let plain = ask(lease, "x", 60_000);
+        let command = match request {
+            Some(request) => with_request(request, plain),
+            None => plain,
+        };
+        let mut acquire = Box::pin(store.acquire(DB, command));
+        // Once asked for, it is granted, and nobody takes the answer.
+        assert!(
+            poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx)))
+                .await
+                .is_pending()
+        );
+        until(|| store.events(&LeaseKey::new(DB, name(lease)), 1).len() == 1).await;
+        drop(acquire);
+    }
+    until(|| store.stats().leases == 1).await;
+    let retry = with_request("r", ask("named", "x", 60_000));
+    let kept = granted(&store.acquire(DB, retry).await.unwrap());
+    assert_eq!(kept, token(2), "the grant of the lost answer");
+    store.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_caller_in_line_that_leaves_is_passed_over() {
     let store = in_memory().await;
     let holder = granted(&store.acquire(DB, ask("a", "x", 60_000)).await.unwrap());
     let plain = tokio::task::spawn({
@@ -21,6 +49,31 @@ async fn a_plain_grant_whose_caller_is_gone_is_released_and_one_with_a_request_i
     let next = granted(&store.acquire(DB, ask("a", "y", 60_000)).await.unwrap());
     assert_eq!(next, token(2), "nobody was granted in between");
     assert_eq!(store.parked_callers(), 0);
+    store.shutdown().await.unwrap();
+}
+
+/// A clean stop leaves nothing behind that nobody could use or release.
+#[tokio::test]
+async fn what_nobody_can_use_any_more_is_released_before_the_node_stops() {
+    let directory = tempfile::tempdir().unwrap();
+    let open =
+        || LeaseStore::start(StoreConfig::in_directory(directory.path()).token_floor(TokenFloor::At(0)));
+    let store = open().await.unwrap();
+    let mut asked = Vec::new();
+    for number in 0..50 {
+        let acquire = Box::pin(store.acquire(DB, ask(&format!("a{number}"), "x", 600_000)));
+        asked.push(acquire);
+    }
+    for acquire in &mut asked {
+        let polled = poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+    }
+    until(|| store.stats().leases == 50).await;
+    drop(asked);
+    store.shutdown().await.unwrap();
+
+    let store = open().await.unwrap();
+    assert_eq!(store.stats().leases, 0);
     store.shutdown().await.unwrap();
 }
 

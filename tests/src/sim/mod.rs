@@ -19,9 +19,11 @@ mod judge;
 mod lease_work;
 mod note;
 mod run;
+mod scenes;
 mod stage;
 mod watch;
 mod wire;
 
 pub use coverage::{Coverage, missing};
-pub use run::{Plan, Run, Trouble, run, run_recorded};
+pub use run::{Plan, Run, Trouble, play, run, run_recorded};
+pub use scenes::Scene;

@@ -1,6 +1,7 @@
 //! One run of one seed.
 
 use std::collections::hash_map::DefaultHasher;
+use std::future::Future;
 use std::hash::{Hash as _, Hasher as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::coverage::Coverage;
 use super::faults::{self, USUAL_LINK};
 use super::judge::judge;
 use super::note::Noted;
+use super::scenes::{Scene, act};
 use super::stage::{NODES, Phase, Stage, skew};
 use super::{final_phase, watch};
 use crate::random::Random;
@@ -95,23 +97,42 @@ pub fn run_recorded(seed: u64, plan: &Plan) -> Run {
     run_with(seed, plan, Recording::Recorded)
 }
 
+/// Plays a scene, on a seed's timings and clocks.
+#[must_use]
+pub fn play(seed: u64, scene: Scene) -> Run {
+    let mut random = Random::new(seed);
+    let chaos = chaos(Trouble::Faults, &mut random);
+    let simulation = NodeRt::with_seed(random.bits(), chaos);
+    simulate(seed, simulation, async {
+        let stage = raise(seed, &Plan::default(), &mut random);
+        act(scene, &stage).await;
+        end(&stage)
+    })
+}
+
 fn run_with(seed: u64, plan: &Plan, steps: Recording) -> Run {
     let mut random = Random::new(seed);
-    let chaos = match plan.trouble {
+    let chaos = chaos(plan.trouble, &mut random);
+    let mut simulation = NodeRt::with_seed(random.bits(), chaos);
+    if steps == Recording::Recorded {
+        simulation.record_trace();
+    }
+    simulate(seed, simulation, scenario(seed, plan, &mut random))
+}
+
+fn chaos(trouble: Trouble, random: &mut Random) -> Chaos {
+    match trouble {
         Trouble::None => Chaos::NONE,
         Trouble::Faults => Chaos {
             again_per_mille: u16::try_from(random.below(120)).unwrap_or_default(),
             late_per_mille: u16::try_from(random.below(12)).unwrap_or_default(),
             late_max: Duration::from_micros(100 + random.below(4_000)),
         },
-    };
-    let mut simulation = NodeRt::with_seed(random.bits(), chaos);
-    if steps == Recording::Recorded {
-        simulation.record_trace();
     }
-    let ended = catch_unwind(AssertUnwindSafe(|| {
-        simulation.block_on(scenario(seed, plan, &mut random))
-    }));
+}
+
+fn simulate(seed: u64, mut simulation: NodeRt, what: impl Future<Output = Noted>) -> Run {
+    let ended = catch_unwind(AssertUnwindSafe(|| simulation.block_on(what)));
     let mut noted = ended.unwrap_or_else(|panic| Noted {
         wrong: vec![format!("the simulation cannot go on: {}", text_of(&*panic))],
         ..Noted::default()
@@ -132,7 +153,8 @@ fn run_with(seed: u64, plan: &Plan, steps: Recording) -> Run {
     }
 }
 
-async fn scenario(seed: u64, plan: &Plan, random: &mut Random) -> Noted {
+/// Starts the nodes, one a little after the other, and looks at them from now on.
+fn raise(seed: u64, plan: &Plan, random: &mut Random) -> Stage {
     let stage = Stage::new(seed, plan.skew_ppm);
     stage.net().set_every_link(USUAL_LINK);
     for node in NODES {
@@ -146,6 +168,11 @@ async fn scenario(seed: u64, plan: &Plan, random: &mut Random) -> Noted {
     stage.notes().fault_on();
     stage.notes().fault_off();
     drop(NodeRt::spawn(watch::run(stage.clone())));
+    stage
+}
+
+async fn scenario(seed: u64, plan: &Plan, random: &mut Random) -> Noted {
+    let stage = raise(seed, plan, random);
     drop(NodeRt::spawn(watch::outages(stage.clone())));
     let clients = start_clients(&stage, plan, random);
     if plan.trouble == Trouble::Faults {
@@ -170,6 +197,10 @@ async fn scenario(seed: u64, plan: &Plan, random: &mut Random) -> Noted {
         stage.notes().add("snapshot installed", installed);
         drop(store);
     }
+    end(&stage)
+}
+
+fn end(stage: &Stage) -> Noted {
     if simulation::panics() > 0 {
         stage
             .notes()

@@ -16,6 +16,10 @@ const SNAPSHOT_AFTER_BYTES_DEFAULT: u64 = 64 * 1_024 * 1_024;
 /// stays on disk: an entry with the largest values has some megabytes.
 const ENTRIES_KEPT_ALONE: u64 = 16;
 
+/// With none at all, a follower that is sent a snapshot may find the entry behind it gone, and need another one, for ever.
+/// Source: openraft's issue 1828.
+const ENTRIES_KEPT_MIN: u64 = 1;
+
 /// Some seconds of a busy cluster, so that a node that restarts finds its entries and needs no whole snapshot.
 const ENTRIES_KEPT_FOR_OTHERS: u64 = 20_000;
 
@@ -114,11 +118,12 @@ impl NodeConfig {
         }
     }
 
-    /// With another rhythm of snapshots, where one is given.
+    /// With another rhythm of snapshots, where one is given. At least one entry is kept.
     #[must_use]
     pub fn with_snapshots(mut self, after_bytes: Option<u64>, entries_kept: Option<u64>) -> Self {
         self.snapshot_after_bytes = after_bytes.unwrap_or(self.snapshot_after_bytes);
-        self.entries_kept = entries_kept.unwrap_or(self.entries_kept);
+        let asked = entries_kept.map(|kept| kept.max(ENTRIES_KEPT_MIN));
+        self.entries_kept = asked.unwrap_or(self.entries_kept);
         self
     }
 }
@@ -148,4 +153,20 @@ pub(super) fn raft_config(config: &NodeConfig) -> Result<Arc<openraft::Config>, 
     checked.map(Arc::new).map_err(|error| StartError::Raft {
         reason: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_kept_behind_a_snapshot_whatever_is_asked_for() {
+        let usual = NodeConfig::alone(1, Storage::Memory);
+        assert_eq!(usual.clone().with_snapshots(None, Some(0)).entries_kept, 1);
+        assert_eq!(usual.clone().with_snapshots(None, Some(7)).entries_kept, 7);
+        assert_eq!(
+            usual.clone().with_snapshots(None, None).entries_kept,
+            usual.entries_kept
+        );
+    }
 }

@@ -98,6 +98,25 @@ fn a_crash_takes_what_was_not_synced_and_nothing_that_was() {
 }
 
 #[test]
+fn a_vote_that_was_given_outlives_every_crash() {
+    simulate(async {
+        begin(NODE, ClockRate::default(), Steps::Prompt);
+        let disk = SimulatedDisk::new();
+        let mut log = open(&disk);
+        let vote = Vote {
+            leader_id: LeaderId { term: 2, node_id: 1 },
+            committed: false,
+        };
+        RaftLogStorage::<T>::save_vote(&mut log, &vote).await.unwrap();
+        crash(NODE);
+        disk.lose_unsynced(0);
+        begin(NODE, ClockRate::default(), Steps::Prompt);
+        let kept = RaftLogReader::<T>::read_vote(&mut open(&disk)).await;
+        assert_eq!(kept.unwrap(), Some(vote));
+    });
+}
+
+#[test]
 fn the_first_failed_sync_is_the_last_operation_that_is_tried() {
     simulate(async {
         begin(NODE, ClockRate::default(), Steps::Prompt);

@@ -113,10 +113,19 @@ async fn a_follower_that_was_away_for_long_catches_up_by_a_snapshot_without_new_
     body.put_bytes(7, 3_000_000);
     let ballast = node.propose(Timestamp::from_millis(2_000), body.freeze(), lead.id);
     let mut sum = ballast.await.unwrap().await.unwrap().outcome;
+    let mut stamp = 2_000;
     while node.status().purged_index.is_none_or(|purged| purged < 20) {
         assert!(sum < 10_000, "nothing is purged");
-        sum = add(node, &lead, 2_000 + sum, 1).await.unwrap();
+        stamp = 2_000 + sum;
+        sum = add(node, &lead, stamp, 1).await.unwrap();
     }
+    // It reaches to the end, so that the last stamp comes with it or not at all.
+    node.core_for_tests().trigger().snapshot().await.unwrap();
+    eventually("the last snapshot", || {
+        let status = node.status();
+        status.snapshot_index >= status.last_index
+    })
+    .await;
 
     trio.restart(away).await;
     trio.all_have(sum).await;
@@ -134,6 +143,11 @@ async fn a_follower_that_was_away_for_long_catches_up_by_a_snapshot_without_new_
         names.filter(|name| !name.ends_with(".snapshot")).count() == 0
     })
     .await;
+    // Cluster time goes on from there where it leads.
+    let leads = &trio.running[&leader].node;
+    leads.transfer_leader(away).await.unwrap();
+    let (_, lead) = trio.leader(&[away]).await;
+    assert_eq!(lead.anchor.unwrap().stamp, Timestamp::from_millis(stamp));
     // It is a whole member again, also after a restart.
     trio.stop(away).await;
     trio.restart(away).await;
@@ -250,6 +264,28 @@ async fn a_leader_that_is_cut_off_proves_no_read_and_what_it_proposes_is_not_kep
         trio.running[&old].node.leadership().role(),
         Role::Following { .. }
     ));
+    trio.stop_all().await;
+}
+
+/// One clock for each leadership, and none of them begins at the election.
+#[tokio::test(start_paused = true)]
+async fn cluster_time_goes_on_from_the_last_stamp_and_from_when_it_was_applied_here() {
+    let trio = Trio::in_memory(as_it_is).await;
+    let (mut leader, mut lead) = trio.leader(&NODES).await;
+    for round in 1..=4 {
+        let stamped_at = Tokio::now();
+        let sum = add(&trio.running[&leader].node, &lead, 1_000 * round, 1).await;
+        trio.all_have(sum.unwrap()).await;
+        // Nothing is stamped for a while. Then another one leads, which has led before.
+        Tokio::sleep(Duration::from_secs(60)).await;
+        let next = others(leader)[0];
+        trio.running[&leader].node.transfer_leader(next).await.unwrap();
+        (leader, lead) = trio.leader(&[next]).await;
+        let anchor = lead.anchor.unwrap();
+        assert_eq!(anchor.stamp, Timestamp::from_millis(1_000 * round));
+        let late = anchor.applied_at - stamped_at;
+        assert!(late < Duration::from_secs(1), "{late:?}");
+    }
     trio.stop_all().await;
 }
 
