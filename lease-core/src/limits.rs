@@ -70,6 +70,12 @@ pub const SCRIPT_NEST_MAX: usize = 160;
 /// Steps of one run at the most: a step takes some 30 ns, so one script holds up the machine for a few milliseconds. A lock over a
 /// thousand keys takes 40,000.
 pub const SCRIPT_STEPS_MAX: usize = 100_000;
+/// Steps of all scripts of one log entry at the most, beside [`SCRIPT_STEPS_ALWAYS`] of each: an entry of the greediest
+/// scripts holds up the machine as long as a dozen of them would alone.
+pub const SCRIPT_STEPS_PER_ENTRY_MAX: usize = 400_000;
+/// Steps that a script may take whatever the other scripts of its entry have taken: a lock over a dozen keys takes some
+/// hundred.
+pub const SCRIPT_STEPS_ALWAYS: usize = 2_000;
 /// Bytes of texts and tables that one run makes at the most. Values that are only read and stored are shared.
 pub const SCRIPT_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes of one script's reply at the most: the longest value, with room to spare.
@@ -136,6 +142,8 @@ const _: () = assert!(
     SCRIPT_REPLY_BYTES_MAX < ENTRY_BYTES_MAX,
     "nodes send each other what scripts answer"
 );
+const _: () =
+    assert!(SCRIPT_STEPS_ALWAYS < SCRIPT_STEPS_MAX && SCRIPT_STEPS_MAX <= SCRIPT_STEPS_PER_ENTRY_MAX);
 const _: () = assert!(ISSUED_TOKEN_MAX < FENCE_TOKEN_MAX);
 const _: () = assert!(PRUNE_RECORDS_MAX > BATCH_COMMANDS_MAX);
 const _: () =

@@ -4,6 +4,7 @@ use super::outcome::{Applied, Effect, EndReason, Outcome, Refusal, UnsupportedVe
 use super::slab::Slot;
 use super::{Command, LeaseKey, LeaseMachine, MachineVersion, Once, Submission};
 use crate::limits::{ENDINGS_BYTES_MAX, PRUNE_RECORDS_MAX, RENEW_MANY_MAX, SWEEP_RECORDS_MAX};
+use crate::script::StepsLeft;
 use crate::types::Timestamp;
 
 impl LeaseMachine {
@@ -41,6 +42,7 @@ impl LeaseMachine {
     ) -> Result<Applied, UnsupportedVersion> {
         check_versions(commands.clone().map(|(_, command)| command))?;
         self.now = self.now.max(at.min(Timestamp::LAST));
+        self.script_steps = StepsLeft::full();
         self.prune();
         let mut applied = Applied {
             outcomes: Vec::with_capacity(commands.len()),

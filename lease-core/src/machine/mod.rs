@@ -61,6 +61,7 @@ pub use script::{Preview, ScriptAccess};
 pub use snapshot::{SnapshotError, View};
 pub use submission::{Once, Repeat, Submission};
 
+use crate::script::StepsLeft;
 use crate::types::Timestamp;
 use endings::Endings;
 use leases::Leases;
@@ -89,6 +90,8 @@ pub struct LeaseMachine {
     incarnations: BTreeMap<u64, u64>,
     /// Between entries always [`Serving::AtOnce`].
     serving: Serving,
+    /// What the scripts of the entry that is being applied may still take.
+    script_steps: StepsLeft,
 }
 
 impl LeaseMachine {
@@ -108,6 +111,7 @@ impl LeaseMachine {
             scripts: Arc::default(),
             incarnations: BTreeMap::new(),
             serving: Serving::AtOnce,
+            script_steps: StepsLeft::full(),
         }
     }
 }

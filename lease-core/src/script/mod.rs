@@ -28,5 +28,5 @@ pub use digest::ScriptDigest;
 pub use parse::LoadError;
 pub use program::Program;
 pub use reply::ScriptReply;
-pub use run::{Ended, Host, ScriptBound, run};
+pub use run::{Ended, Host, Invocation, ScriptBound, StepsLeft, run};
 pub use verb::Verb;

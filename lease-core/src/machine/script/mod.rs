@@ -2,7 +2,8 @@
 //!
 //! A script sees the time of its entry throughout. Its changes are made at once when it has ended, and only then are the
 //! queues of its keys looked at. An error in the middle keeps what was done before it, as Redis does; a bound that is
-//! reached, of the script's own or of the whole store, keeps nothing.
+//! reached, of the script's own or of the whole store, keeps nothing. The scripts of one entry have a bound together, so that
+//! no entry holds up a replica for long.
 
 mod commands;
 mod draft;
@@ -17,7 +18,7 @@ use self::commands::Commands;
 use self::draft::{Draft, Look, LookEnd};
 use super::outcome::{Effect, Outcome};
 use super::{LeaseKey, LeaseMachine, RunScript, ScriptSource};
-use crate::script::{Ended, Program, ScriptBound, ScriptDigest, ScriptReply, run};
+use crate::script::{Ended, Invocation, Program, ScriptBound, ScriptDigest, ScriptReply, StepsLeft, run};
 use crate::types::Timestamp;
 
 /// What running a script would do, as of a moment.
@@ -63,7 +64,8 @@ impl LeaseMachine {
             at: at.max(self.now),
         };
         let mut commands = commands(ground, script, access);
-        match run(program, digest, &script.keys, &script.arguments, &mut commands) {
+        let invocation = invocation(program, script);
+        match run(&invocation, &mut StepsLeft::full(), &mut commands) {
             Ok(reply) => Preview::Replied(reply),
             Err(Ended::Bound(bound)) => Preview::Replied(bound_reply(bound, digest)),
             Err(Ended::Stopped(LookEnd::Changes)) => Preview::Changes,
@@ -94,16 +96,29 @@ impl LeaseMachine {
         let Some(program) = Arc::make_mut(&mut self.scripts).take_up(digest) else {
             return Outcome::NoScript;
         };
+        let mut left = self.script_steps;
         let ground = Draft::new(self, effects);
         let mut commands = commands(ground, script, ScriptAccess::ReadWrite);
-        match run(&program, digest, &script.keys, &script.arguments, &mut commands) {
+        let ended = run(&invocation(&program, script), &mut left, &mut commands);
+        let outcome = match ended {
             Ok(reply) => {
                 commands.ground.commit();
                 Outcome::Replied(reply)
             }
             Err(Ended::Bound(bound)) => Outcome::Replied(bound_reply(bound, digest)),
             Err(Ended::Stopped(refusal)) => Outcome::Refused(refusal),
-        }
+        };
+        self.script_steps = left;
+        outcome
+    }
+}
+
+fn invocation<'a>(program: &'a Program, script: &'a RunScript) -> Invocation<'a> {
+    Invocation {
+        program,
+        digest: script.source.digest(),
+        keys: &script.keys,
+        arguments: &script.arguments,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::words::{Lab, ask, caller, key, reloaded, snapshot_of, token};
-use crate::limits::SCRIPTS_HELD_MAX;
+use crate::limits::{BATCH_COMMANDS_MAX, SCRIPT_STEPS_MAX, SCRIPT_STEPS_PER_ENTRY_MAX, SCRIPTS_HELD_MAX};
 use crate::machine::{
     Command, Effect, EndReason, LeaseKey, LimitKind, Limits, Outcome, Preview, Refusal, RunScript,
     ScriptAccess, ScriptSource,
@@ -164,6 +164,30 @@ fn a_script_that_reaches_a_bound_has_done_nothing() {
     assert_eq!(lab.machine.stats().leases, before.leases);
     let granted = lab.grant(2, ask("a", "x", 1_000));
     assert!(granted > token(before.last_token), "tokens only rise");
+}
+
+#[test]
+fn greedy_scripts_of_one_entry_are_bounded_together_and_a_usual_one_among_them_is_done() {
+    let mut lab = Lab::new();
+    lab.grant(0, ask("a", "x", 1_000));
+    let greedy = || Command::from(eval("while true do end", &[], &[]));
+    let thousand_keys = "for i = 1, 1000 do redis.call('get', 'k' .. i) end return 'through'";
+    let mut entry: Vec<Command> = (0..BATCH_COMMANDS_MAX - 2).map(|_| greedy()).collect();
+    entry.push(eval(thousand_keys, &[], &[]).into());
+    entry.push(eval(RELEASE, &["a"], &["x"]).into());
+    let applied = lab.machine.apply(Timestamp::from_millis(1), &entry).unwrap();
+    let said: Vec<String> = applied.outcomes.iter().map(replied).collect();
+    let alone = "LIMIT the script takes more than 100000 steps";
+    let in_full = said.iter().filter(|said| said.starts_with(alone)).count();
+    assert_eq!(in_full, SCRIPT_STEPS_PER_ENTRY_MAX / SCRIPT_STEPS_MAX);
+    let together = "LIMIT the scripts of this moment take too many steps together";
+    let cut = said.iter().filter(|said| said.starts_with(together)).count();
+    assert_eq!(cut, BATCH_COMMANDS_MAX - 1 - in_full);
+    assert_eq!(said.last().unwrap(), "1");
+    let next = lab
+        .machine
+        .apply(Timestamp::from_millis(2), &[eval(thousand_keys, &[], &[]).into()]);
+    assert_eq!(replied(next.unwrap().outcomes.first().unwrap()), "through");
 }
 
 #[test]

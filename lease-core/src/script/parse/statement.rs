@@ -337,16 +337,19 @@ impl Parser {
         } else {
             self.given()?
         };
-        if given != Given::EachPair || names.len() > 2 {
-            return Err(LoadError::unsupported(
-                "a 'for' over something else than ipairs",
-                line,
-            ));
+        let something_else = || LoadError::unsupported("a 'for' over something else than ipairs", line);
+        if given != Given::EachPair || names.len() > 2 || !self.take("(") || self.is(")") {
+            return Err(something_else());
         }
-        self.expect("(")?;
         let list = self.expression()?.expression;
+        // Lua takes other numbers of arguments, and a call, a field or an operation of what ipairs gives.
+        if self.is(",") {
+            return Err(something_else());
+        }
         self.expect(")")?;
-        self.expect("do")?;
+        if !self.take("do") {
+            return Err(something_else());
+        }
         let (slot, value) = (self.slot()?, self.slot()?);
         for (name, slot) in names.into_iter().zip([slot, value]) {
             self.scopes.declare(name, Meaning::Slot(slot));

@@ -10,6 +10,12 @@ use crate::script::program::{Call, Callee, Entry, Expression, Operator};
 /// Steps of one command, beside those of its arguments and its answer.
 const COMMAND_STEPS: usize = 16;
 
+/// What Lua's string library holds.
+const TEXT_FUNCTIONS: [&str; 15] = [
+    "byte", "char", "dump", "find", "format", "gfind", "gmatch", "gsub", "len", "lower", "match", "rep",
+    "reverse", "sub", "upper",
+];
+
 impl<'a, H: Host> Run<'a, H> {
     /// Values behind one another; a call at the end gives all of its own.
     pub(super) fn values(&mut self, list: &'a [Expression]) -> Halting<Vec<Value>, H::Stop> {
@@ -92,7 +98,22 @@ impl<'a, H: Host> Run<'a, H> {
         self.budget.take_steps_for(key.len())?;
         match table {
             Value::Table(table) => Ok(self.tables.get(table, &key)),
+            Value::Text(_) => self.field_of_text(&key),
             other => self.raise(format_args!("attempt to index a {} value", other.type_name())),
+        }
+    }
+
+    /// A text has the fields of Lua's string library, which are functions, and no others.
+    fn field_of_text(&self, key: &Value) -> Halting<Value, H::Stop> {
+        match key {
+            Value::Text(name)
+                if TEXT_FUNCTIONS
+                    .iter()
+                    .any(|known| known.as_bytes() == name.as_slice()) =>
+            {
+                self.raise(format_args!("string.{name} as a value is not served here"))
+            }
+            _ => Ok(Value::Nil),
         }
     }
 

@@ -7,7 +7,7 @@ mod replies;
 mod statement;
 mod value;
 
-pub use budget::ScriptBound;
+pub use budget::{ScriptBound, StepsLeft};
 
 use self::budget::Budget;
 use self::statement::Flow;
@@ -39,28 +39,48 @@ pub enum Ended<S> {
     Stopped(S),
 }
 
-/// Runs a script. An error that it raises is its answer, and names the script and the line as Redis does.
+/// A script and what it is called with.
+#[derive(Debug, Clone, Copy)]
+pub struct Invocation<'a> {
+    /// What it does.
+    pub program: &'a Program,
+    /// Its name, which errors show.
+    pub digest: ScriptDigest,
+    /// `KEYS`
+    pub keys: &'a [SharedBytes],
+    /// `ARGV`
+    pub arguments: &'a [SharedBytes],
+}
+
+/// Runs a script, which takes of the steps that are `left`. An error that it raises is its answer, and names the script and
+/// the line as Redis does.
 ///
 /// # Errors
 /// [`Ended`] if it has no answer.
 pub fn run<H: Host>(
-    program: &Program,
-    digest: ScriptDigest,
-    keys: &[SharedBytes],
-    arguments: &[SharedBytes],
+    invocation: &Invocation<'_>,
+    left: &mut StepsLeft,
     host: &mut H,
 ) -> Result<ScriptReply, Ended<H::Stop>> {
+    let Invocation {
+        program,
+        digest,
+        keys,
+        arguments,
+    } = *invocation;
     let mut run = Run {
         program,
         host,
         frames: Vec::new(),
         slots: Vec::new(),
         tables: Tables::default(),
-        budget: Budget::new(),
+        budget: Budget::of(*left),
         nest: 0,
         line: 0,
     };
-    match run.main(keys, arguments) {
+    let ended = run.main(keys, arguments);
+    *left = run.budget.settle(*left);
+    match ended {
         Ok(reply) => Ok(reply),
         Err(Halt::Raised(text)) => {
             let line = run.line;

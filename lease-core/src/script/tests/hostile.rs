@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{DIGEST, Ended, Program, Shelf, say, texts};
-use crate::script::{ScriptBound, run};
+use super::{Ended, Program, run_on_shelf, say};
+use crate::script::ScriptBound;
 
 /// So many cases; `PROPTEST_CASES` (256 if unset) makes it more or fewer in proportion.
 fn cases(usual: u32) -> ProptestConfig {
@@ -111,10 +111,7 @@ fn load_and_run(text: &[u8]) -> Result<(), TestCaseError> {
     };
     let read = Program::from_bytes(&program.to_bytes()).unwrap();
     prop_assert_eq!(&read, &program);
-    let (keys, arguments) = (texts(&["k1", "k2"]), texts(&["a1", "10"]));
-    let first = run(&program, DIGEST, &keys, &arguments, &mut Shelf::default());
-    let second = run(&read, DIGEST, &keys, &arguments, &mut Shelf::default());
-    prop_assert_eq!(first, second);
+    prop_assert_eq!(run_on_shelf(&program), run_on_shelf(&read));
     Ok(())
 }
 
@@ -152,8 +149,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         if let Ok(program) = Program::from_bytes(&bytes) {
-            let (keys, arguments) = (texts(&["k1"]), texts(&["a1"]));
-            let _ = run(&program, DIGEST, &keys, &arguments, &mut Shelf::default());
+            let _ = run_on_shelf(&program);
             prop_assert_eq!(program.to_bytes(), bytes);
         }
     }

@@ -19,6 +19,31 @@ fn a_construct_outside_the_subset_is_named_with_its_line() {
         ("return redis", "the global 'redis'", 1),
         ("for k, v in pairs(KEYS) do end", "the global 'pairs'", 1),
         ("for k in KEYS do end", "the global 'KEYS'", 1),
+        (
+            "for i in ipairs(KEYS) 'x' do end",
+            "a 'for' over something else than ipairs",
+            1,
+        ),
+        (
+            "for i in ipairs(KEYS), 1 do end",
+            "a 'for' over something else than ipairs",
+            1,
+        ),
+        (
+            "for i in ipairs(KEYS, 1) do end",
+            "a 'for' over something else than ipairs",
+            1,
+        ),
+        (
+            "for i in ipairs() do end",
+            "a 'for' over something else than ipairs",
+            1,
+        ),
+        (
+            "for i in ipairs{1} do end",
+            "a 'for' over something else than ipairs",
+            1,
+        ),
         ("return math.random(1)", "math.random", 1),
         ("return redis.sha1hex('')", "redis.sha1hex", 1),
         ("return cjson.decode('')", "cjson.decode", 1),

@@ -251,6 +251,12 @@ fn errors_of_the_scripts_own_making_name_their_line() {
         ("return 'a' .. nil", 1, "attempt to concatenate a nil value"),
         ("local t\nreturn t.x", 2, "attempt to index a nil value"),
         ("local t t.x = 1", 1, "attempt to index a nil value"),
+        ("local t = 'text' t.x = 1", 1, "attempt to index a string value"),
+        (
+            "local t = 'text' return t.sub",
+            1,
+            "string.sub as a value is not served here",
+        ),
         ("return #nil", 1, "attempt to get length of a nil value"),
         ("for i = 1, 'x' do end", 1, "'for' limit must be a number"),
         (

@@ -7,7 +7,7 @@ mod meaning;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use super::{Ended, Host, Program, ScriptDigest, ScriptReply, Verb, run};
+use super::{Ended, Host, Invocation, Program, ScriptDigest, ScriptReply, StepsLeft, Verb, run};
 use crate::redis::KeyVerb;
 use crate::types::SharedBytes;
 
@@ -55,8 +55,19 @@ fn answer(text: &str) -> Result<ScriptReply, Ended<Infallible>> {
     let program = Program::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
     let read = Program::from_bytes(&program.to_bytes()).unwrap();
     assert_eq!(read, program, "{text}");
+    run_on_shelf(&read)
+}
+
+/// Runs a program with the same keys and arguments on an empty shelf.
+fn run_on_shelf(program: &Program) -> Result<ScriptReply, Ended<Infallible>> {
     let (keys, arguments) = (texts(&["k1", "k2"]), texts(&["a1", "10"]));
-    run(&read, DIGEST, &keys, &arguments, &mut Shelf::default())
+    let invocation = Invocation {
+        program,
+        digest: DIGEST,
+        keys: &keys,
+        arguments: &arguments,
+    };
+    run(&invocation, &mut StepsLeft::full(), &mut Shelf::default())
 }
 
 /// The reply as one line.
