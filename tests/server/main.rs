@@ -22,6 +22,7 @@ mod leases;
 mod overload;
 mod pipelines;
 mod pubsub;
+mod refusals;
 mod scripts;
 mod sessions;
 mod settings;

@@ -9,6 +9,7 @@
 
 pub mod artifact;
 pub mod clock;
+pub mod effort;
 pub mod history;
 pub mod http;
 pub mod launch;

@@ -2,6 +2,9 @@
 //!
 //! Where Redis is not installed the comparison says so and checks nothing, but not under CI=true.
 
+mod bent;
+mod corpus;
+
 use lease_core::wire::Reply;
 use tests::random::Random;
 use tests::resp::encoded;
@@ -17,61 +20,6 @@ const PROGRAMS: usize = 1_500;
 /// How far two answers about a remaining time may be apart: both servers were asked one after the other.
 const TOLERANCE_MS: i64 = 20_000;
 
-/// A shape, in words of our own. Keys are `a`, `b` and `c`; the arguments are a token, a time, another token and a flag.
-const SHAPES: [&str; 24] = [
-    // Delete what is one's own.
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end",
-    "local held = redis.call(\"get\", KEYS[1])\nif not held or held ~= ARGV[1] then return 0 end\nredis.call(\"unlink\", KEYS[1])\nreturn 1",
-    "local held = redis.call('get', KEYS[1]) if held == false then return -1 elseif held == ARGV[1] then return redis.call('del', KEYS[1]) end return 0",
-    "local held = redis.call('get', KEYS[1]) if not held then return redis.status_reply('OK') end \
-     if held == ARGV[1] then return redis.call('del', KEYS[1]) end return redis.error_reply('not yours')",
-    // Extend what is one's own.
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end",
-    "if redis.call('get', KEYS[1]) ~= ARGV[1] then return false end redis.call('pexpire', KEYS[1], ARGV[2]) return true",
-    "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end local left = redis.call('pttl', KEYS[1]) \
-     if left < 0 then return 0 end local more = ARGV[2] if ARGV[4] == '0' then more = ARGV[2] + left end \
-     redis.call('pexpire', KEYS[1], more) return 1",
-    "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end return 0",
-    // Take what is free or one's own.
-    "if redis.call('exists', KEYS[1]) == 0 or redis.call('get', KEYS[1]) == ARGV[1] then \
-     return redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) end return redis.error_reply('LOCKED somebody has it')",
-    "if (redis.call('exists', KEYS[1]) == 0 and ARGV[4] == '1') or redis.call('get', KEYS[1]) == ARGV[1] then \
-     return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) end",
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) \
-     elseif redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then return 1 else return 0 end",
-    // All that are free, and all that are one's own.
-    "for _, key in ipairs(KEYS) do if redis.call('exists', key) == 1 then return 0 end end \
-     for i, key in ipairs(KEYS) do redis.call('set', key, ARGV[1], 'PX', ARGV[2]) end return #KEYS",
-    "local db = redis.pcall('SELECT', tonumber(ARGV[4])) local n = 0 for i = 1, #KEYS do \
-     if redis.call('get', KEYS[i]) == ARGV[1] then redis.pcall('del', KEYS[i]) n = n + 1 end end return n",
-    "for i, key in ipairs(KEYS) do if redis.call('get', key) ~= ARGV[1] then return 0 end end \
-     for i, key in ipairs(KEYS) do redis.call('set', key, ARGV[1], 'px', ARGV[2]) end return #KEYS",
-    // Several at once, with functions of its own.
-    "local function same(list) for i, _ in ipairs(KEYS) do if list[i] ~= ARGV[1] then return false end end return true end \
-     if not same(redis.call('mget', unpack(KEYS))) then return false end \
-     for _, key in ipairs(KEYS) do redis.call('pexpire', key, ARGV[2]) end return redis.status_reply('OK')",
-    "local pairs_of = {} for _, key in ipairs(KEYS) do table.insert(pairs_of, key) table.insert(pairs_of, ARGV[1]) end \
-     local function mine() local len = tonumber(#ARGV[1]) for _, key in ipairs(KEYS) do \
-     if redis.call('getrange', key, 0, len - 1) ~= string.sub(ARGV[1], 1, len) then return false end end return true end \
-     if redis.call('msetnx', unpack(pairs_of)) ~= 1 then if mine() == false then return false end \
-     redis.call('mset', unpack(pairs_of)) end \
-     for _, key in ipairs(KEYS) do redis.call('pexpire', key, ARGV[2]) end return redis.status_reply('OK')",
-    "local seen = redis.call('mget', unpack(KEYS)) for i = 1, #KEYS do if seen[i] ~= ARGV[1] then return false end end \
-     redis.call('del', unpack(KEYS)) return redis.status_reply('OK')",
-    "local least = 0 for _, key in ipairs(KEYS) do local left = redis.call('pttl', key) \
-     if left > 0 and (least == 0 or left < least) then least = left end end return least",
-    // Reads.
-    "return {redis.call('get', KEYS[1]), redis.call('pttl', KEYS[1])}",
-    "if redis.call('get', KEYS[1]) == ARGV[1] then local left = redis.call('ttl', KEYS[1]) if left > 0 then return left end end return 0",
-    "local seen = redis.call('get', KEYS[1]) if seen == ARGV[1] then return redis.call('ttl', KEYS[1]) end return redis.error_reply('no')",
-    "return {redis.call('exists', unpack(KEYS)), redis.call('strlen', KEYS[1]), redis.call('type', KEYS[2]), #ARGV}",
-    // Tell others.
-    "if redis.call('get', KEYS[1]) == ARGV[1] and redis.call('unlink', KEYS[1]) == 1 then \
-     redis.call('publish', ARGV[3], KEYS[1]) return true end return false",
-    // Errors in the middle.
-    "redis.call('set', KEYS[1], ARGV[1])\nredis.call('pexpire', KEYS[1], 'soon')\nreturn redis.call('set', KEYS[2], ARGV[1])",
-];
-
 /// This server and Redis, side by side.
 struct Both {
     ours: Client,
@@ -79,31 +27,28 @@ struct Both {
     random: Random,
 }
 
-impl Both {
-    /// Whether the two may differ so: by a little, where a time is left.
-    fn agree(ours: &Reply, theirs: &Reply) -> bool {
-        match (ours, theirs) {
-            (Reply::Integer(ours), Reply::Integer(theirs)) => {
-                ours == theirs
-                    || (*ours > TOLERANCE_MS && (ours - theirs).abs() <= TOLERANCE_MS)
-                    || (*ours > 600 && *theirs > 600 && (ours - theirs).abs() <= TOLERANCE_MS / 1_000)
-            }
-            (Reply::Array(ours), Reply::Array(theirs)) => {
-                ours.len() == theirs.len()
-                    && ours
-                        .iter()
-                        .zip(theirs)
-                        .all(|(ours, theirs)| Self::agree(ours, theirs))
-            }
-            _ => is_alike(ours, theirs),
+/// Whether the two may differ so: by a little, where a time is left.
+fn agree(ours: &Reply, theirs: &Reply) -> bool {
+    match (ours, theirs) {
+        (Reply::Integer(ours), Reply::Integer(theirs)) => {
+            let apart = ours.abs_diff(*theirs);
+            ours == theirs
+                || (*ours > TOLERANCE_MS && apart <= TOLERANCE_MS.unsigned_abs())
+                || (*ours > 600 && *theirs > 600 && apart <= TOLERANCE_MS.unsigned_abs() / 1_000)
         }
+        (Reply::Array(ours), Reply::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| agree(ours, theirs))
+        }
+        _ => is_alike(ours, theirs),
     }
+}
 
+impl Both {
     #[track_caller]
     fn same(&mut self, request: &[&str]) -> Reply {
         let (ours, theirs) = (self.ours.call_args(request), self.theirs.call_args(request));
         assert!(
-            Self::agree(&ours, &theirs),
+            agree(&ours, &theirs),
             "{request:?}\nours:   {ours:?}\nRedis:  {theirs:?}"
         );
         ours
@@ -130,7 +75,7 @@ impl Both {
                 let request = [command, key];
                 let (ours, theirs) = (self.ours.call_args(&request), self.theirs.call_args(&request));
                 assert!(
-                    Self::agree(&ours, &theirs),
+                    agree(&ours, &theirs),
                     "{key} after {text}\nours:   {ours:?}\nRedis:  {theirs:?}"
                 );
             }
@@ -154,7 +99,8 @@ fn scripts_of_all_shapes_answer_and_leave_what_they_do_in_redis() {
     let Some((mut both, _node, _redis)) = both(41) else {
         return;
     };
-    for text in SHAPES {
+    for script in corpus::scripts() {
+        let text = script.text.as_str();
         for round in 0..ROUNDS {
             both.state();
             let count = 1 + usize::try_from(both.random.below(3)).unwrap();

@@ -1,0 +1,2 @@
+-- S1: delete what is one's own.
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end
