@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use super::State;
 use crate::core::ClaimOutcome;
-use crate::store::Health;
+use crate::store::{Health, Standing};
 
 /// How long the store is asked how far it has come: scrapers wait some seconds.
 const STANDING_WITHIN: Duration = Duration::from_secs(1);
@@ -79,21 +79,33 @@ pub(super) async fn count(Shared(state): Shared<State>, request: Request, next: 
     response
 }
 
-/// 200 while the store answers.
+/// 200 while the store answers. One that did not at last is asked again: it may be back, and whoever sends callers here
+/// by this answer sends none meanwhile.
 pub(super) async fn healthz(Shared(state): Shared<State>) -> Response {
     let (status, text) = match state.ledger.health() {
         Health::Serving => (StatusCode::OK, "ok\n".to_owned()),
-        Health::Stalled => (StatusCode::SERVICE_UNAVAILABLE, "the store is stuck\n".to_owned()),
+        Health::Stalled => match standing(&state).await {
+            Some(_) => (StatusCode::OK, "ok\n".to_owned()),
+            None => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the store does not answer\n".to_owned(),
+            ),
+        },
         Health::Closed => (StatusCode::SERVICE_UNAVAILABLE, "closed\n".to_owned()),
         Health::Stopped(failure) => (StatusCode::SERVICE_UNAVAILABLE, format!("{failure}\n")),
     };
     (status, text).into_response()
 }
 
+/// How far the store has come, if it says so soon.
+async fn standing(state: &State) -> Option<Standing> {
+    let asked = tokio::time::timeout(STANDING_WITHIN, state.ledger.standing()).await;
+    asked.ok().and_then(Result::ok)
+}
+
 /// The figures; while the store does not answer, all but its own.
 pub(super) async fn metrics(Shared(state): Shared<State>) -> Response {
-    let standing = tokio::time::timeout(STANDING_WITHIN, state.ledger.standing()).await;
-    let standing = standing.ok().and_then(Result::ok);
+    let standing = standing(&state).await;
     let metrics = &state.metrics;
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let mut text = String::from("# TYPE reward_ledger_claims_total counter\n");

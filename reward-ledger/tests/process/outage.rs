@@ -12,6 +12,9 @@ use reward_ledger::testing::server::PostgresServer;
 use crate::program::{Serving, program, run};
 use crate::{LOCK, done};
 
+/// Looks whether a service is well at the most; each takes up to a second while it is not.
+const LOOKS_MAX: usize = 60;
+
 /// A claim of its own for each number.
 fn numbered(number: usize) -> String {
     format!(
@@ -109,7 +112,14 @@ async fn a_database_that_is_out_of_reach_gives_503_and_is_used_again_when_it_is_
         "{figures}"
     );
 
+    assert_eq!(serving.get("/healthz").0, 503);
+
     way.mend();
+    // Nobody claims before the probe says so.
+    assert!(
+        (0..LOOKS_MAX).any(|_| serving.get("/healthz").0 == 200),
+        "it is never well again"
+    );
     let (status, second) = serving.post("/v1/claims", &numbered(2));
     assert!(matches!(status, 200 | 201), "{second}");
     assert_eq!(serving.post("/v1/claims", &numbered(1)), (200, first));

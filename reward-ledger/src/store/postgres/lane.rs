@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::PostgresConfig;
 use super::group::{self, Answers, Purpose, Session};
 use super::link::Link;
-use super::mailbox::{Job, LastWord, Message, Reachable, Value};
+use super::mailbox::{Job, LastWord, Message, Reachable, Said, Value};
 use super::statements as sql;
 use super::trouble::Trouble;
 use crate::clock::monotonic_now;
@@ -126,14 +126,15 @@ impl Lane {
             let trouble = match self.session().await {
                 Ok(session) => match session.run(jobs).await {
                     Ok(answers) => {
-                        self.last_word.say(Reachable::Yes);
+                        self.is_back();
                         return Ok(Some(answers));
                     }
                     Err(trouble) => trouble,
                 },
                 Err(trouble) => trouble,
             };
-            self.recover(trouble.after()).await;
+            let after = self.after(&trouble);
+            self.recover(after).await;
             match trouble {
                 Trouble::OneByOne => return Ok(None),
                 Trouble::Unknown { failure, answers } => {
@@ -155,12 +156,16 @@ impl Lane {
         loop {
             let trouble = match self.session().await {
                 Ok(session) => match group::standing(session.link).await {
-                    Ok(standing) => return Ok(standing),
+                    Ok(standing) => {
+                        self.is_back();
+                        return Ok(standing);
+                    }
                     Err(trouble) => trouble,
                 },
                 Err(trouble) => trouble,
             };
-            self.recover(trouble.after()).await;
+            let after = self.after(&trouble);
+            self.recover(after).await;
             tries.next(trouble.into_failed()).await?;
         }
     }
@@ -178,8 +183,16 @@ impl Lane {
                 },
                 Err(trouble) => trouble,
             };
-            self.recover(trouble.after()).await;
+            let after = self.after(&trouble);
+            self.recover(after).await;
             failed = trouble.into_failed();
+        }
+    }
+
+    /// The server has answered.
+    fn is_back(&self) {
+        if self.last_word.say(Reachable::Yes) == Said::News {
+            tracing::info!("the ledger has its database back");
         }
     }
 
@@ -207,15 +220,28 @@ impl Lane {
         }
     }
 
+    /// What is to be done about a trouble. That the server does not answer is said once until it does again.
+    fn after(&self, trouble: &Trouble) -> After {
+        match trouble {
+            Trouble::Overtaken(_) | Trouble::Refused(_) | Trouble::OneByOne => After::RollBack,
+            Trouble::Lost(failure) | Trouble::Unknown { failure, .. } => {
+                match self.last_word.say(Reachable::No) {
+                    Said::News => tracing::warn!(error = ?failure, "the ledger lost its database"),
+                    Said::KnownBefore => {
+                        tracing::debug!(error = ?failure, "the ledger lost a connection to its database");
+                    }
+                }
+                After::LetGo
+            }
+        }
+    }
+
     /// Leaves no transaction open: rolls it back, or lets go of the connection.
     async fn recover(&mut self, after: After) {
         let keep = match (after, &self.open) {
             (After::RollBack, Some(link)) => link.run("roll back", sql::ROLLBACK).await.is_ok(),
             (After::RollBack, None) => false,
-            (After::LetGo, _) => {
-                self.last_word.say(Reachable::No);
-                false
-            }
+            (After::LetGo, _) => false,
         };
         if !keep {
             self.open = None;
@@ -248,16 +274,6 @@ enum After {
 }
 
 impl Trouble {
-    fn after(&self) -> After {
-        match self {
-            Self::Overtaken(_) | Self::Refused(_) | Self::OneByOne => After::RollBack,
-            Self::Lost(failure) | Self::Unknown { failure, .. } => {
-                tracing::warn!(error = ?failure, "the ledger lost its connection to the database");
-                After::LetGo
-            }
-        }
-    }
-
     fn into_failed(self) -> Failed {
         match self {
             Self::Overtaken(failure) => Failed::Overtaken(failure),

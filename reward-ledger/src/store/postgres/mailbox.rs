@@ -222,8 +222,8 @@ impl LastWord {
     }
 
     /// The server answers, or does not.
-    pub(super) fn say(&self, reachable: Reachable) {
-        self.health.send_if_modified(|health| {
+    pub(super) fn say(&self, reachable: Reachable) -> Said {
+        let changed = self.health.send_if_modified(|health| {
             let now = match (&health, reachable) {
                 (Health::Serving, Reachable::No) => Health::Stalled,
                 (Health::Stalled, Reachable::Yes) => Health::Serving,
@@ -232,7 +232,18 @@ impl LastWord {
             *health = now;
             true
         });
+        match changed {
+            true => Said::News,
+            false => Said::KnownBefore,
+        }
     }
+}
+
+/// Whether something was said for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    News,
+    KnownBefore,
 }
 
 /// Whether the server answers.
