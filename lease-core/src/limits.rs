@@ -68,14 +68,14 @@ pub const SCRIPT_FUNCTIONS_MAX: usize = 64;
 /// Blocks, expressions and calls that are carried out within one another at the most: some hundred kilobytes of stack.
 pub const SCRIPT_NEST_MAX: usize = 160;
 /// Steps of one run at the most: a step takes some 30 ns, so one script holds up the machine for a few milliseconds. A lock over a
-/// thousand keys takes 40,000.
+/// thousand keys takes less.
 pub const SCRIPT_STEPS_MAX: usize = 100_000;
 /// Steps of all scripts of one log entry at the most, beside [`SCRIPT_STEPS_ALWAYS`] of each: an entry of the greediest
-/// scripts holds up the machine as long as a dozen of them would alone.
-pub const SCRIPT_STEPS_PER_ENTRY_MAX: usize = 400_000;
-/// Steps that a script may take whatever the other scripts of its entry have taken: a lock over a dozen keys takes some
-/// hundred.
-pub const SCRIPT_STEPS_ALWAYS: usize = 2_000;
+/// scripts holds up the machine as long as some twenty of them would alone.
+pub const SCRIPT_STEPS_PER_ENTRY_MAX: usize = 300_000;
+/// Steps that a script may take whatever the other scripts of its entry have taken: a lock of one key takes a hundred, one
+/// over a dozen keys at most two thousand and some hundred.
+pub const SCRIPT_STEPS_ALWAYS: usize = 3_000;
 /// Bytes of texts and tables that one run makes at the most. Values that are only read and stored are shared.
 pub const SCRIPT_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes of one script's reply at the most: the longest value, with room to spare.

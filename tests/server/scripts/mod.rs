@@ -4,6 +4,7 @@
 
 mod bent;
 mod corpus;
+mod crowded;
 
 use lease_core::wire::Reply;
 use tests::random::Random;

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::value::Value;
 use crate::limits::{
     SCRIPT_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX, SCRIPT_REPLY_DEPTH_MAX, SCRIPT_STEPS_ALWAYS, SCRIPT_STEPS_MAX,
     SCRIPT_STEPS_PER_ENTRY_MAX,
@@ -34,6 +35,8 @@ pub enum ScriptBound {
 
 /// Bytes that are walked through in one step.
 const STEP_BYTES: usize = 64;
+/// Steps of a number that is written out.
+const SHOWN_NUMBER_STEPS: usize = 10;
 
 /// What scripts that run one after the other, as those of one log entry do, may take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +105,14 @@ impl Budget {
     /// The steps of walking through so many bytes.
     pub(super) fn take_steps_for(&mut self, bytes: usize) -> Result<(), ScriptBound> {
         self.take_steps(bytes.wrapping_div(STEP_BYTES))
+    }
+
+    /// The steps of a value that is shown as a text: a number costs some.
+    pub(super) fn take_steps_to_show(&mut self, value: &Value) -> Result<(), ScriptBound> {
+        match value {
+            Value::Number(_) => self.take_steps(SHOWN_NUMBER_STEPS),
+            Value::Nil | Value::Boolean(_) | Value::Text(_) | Value::Table(_) => Ok(()),
+        }
     }
 
     /// Bytes that are made anew, and walked through.

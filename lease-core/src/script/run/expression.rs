@@ -4,11 +4,15 @@ use std::cmp::Ordering;
 
 use super::value::{TableId, Value};
 use super::{Halting, Host, Run};
+use crate::script::Verb;
 use crate::script::number::{self, Arithmetic};
 use crate::script::program::{Call, Callee, Entry, Expression, Operator};
 
 /// Steps of one command, beside those of its arguments and its answer.
 const COMMAND_STEPS: usize = 16;
+/// Steps of one argument of a command: of one that only looks, and of one that may change a key for each.
+const LOOK_ARGUMENT_STEPS: usize = 2;
+const CHANGE_ARGUMENT_STEPS: usize = 8;
 
 /// What Lua's string library holds.
 const TEXT_FUNCTIONS: [&str; 15] = [
@@ -197,6 +201,8 @@ impl<'a, H: Host> Run<'a, H> {
     }
 
     fn concatenate(&mut self, left: &Value, right: &Value) -> Halting<Value, H::Stop> {
+        self.budget.take_steps_to_show(left)?;
+        self.budget.take_steps_to_show(right)?;
         let (Some(first), Some(second)) = (left.to_text(), right.to_text()) else {
             let wrong = if left.to_text().is_none() { left } else { right };
             let found = wrong.type_name();
@@ -234,13 +240,22 @@ impl<'a, H: Host> Run<'a, H> {
             }
             Callee::Library(library) => self.library(library, arguments),
             Callee::Command(verb) => {
-                self.budget.take_steps(COMMAND_STEPS)?;
+                self.budget.take_steps(command_steps(verb, arguments.len()))?;
                 self.command(verb, &arguments)
             }
             Callee::ProtectedCommand(verb) => {
-                self.budget.take_steps(COMMAND_STEPS)?;
+                self.budget.take_steps(command_steps(verb, arguments.len()))?;
                 self.protected_command(verb, &arguments)
             }
         }
     }
+}
+
+fn command_steps(verb: Verb, arguments: usize) -> usize {
+    let each = if verb.writes() {
+        CHANGE_ARGUMENT_STEPS
+    } else {
+        LOOK_ARGUMENT_STEPS
+    };
+    arguments.saturating_mul(each).saturating_add(COMMAND_STEPS)
 }

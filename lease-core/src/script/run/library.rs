@@ -99,6 +99,7 @@ impl<H: Host> Run<'_, H> {
 
     fn shown(&mut self, call: &Arguments) -> Halting<Value, H::Stop> {
         let value = self.any(call, 0)?;
+        self.budget.take_steps_to_show(&value)?;
         Ok(match &value {
             Value::Nil => Value::text("nil"),
             Value::Boolean(true) => Value::text("true"),
@@ -211,6 +212,7 @@ impl<H: Host> Run<'_, H> {
         let mut place = from;
         while place <= to {
             let value = self.tables.get(list, &Value::Number(number::from_integer(place)));
+            self.budget.take_steps_to_show(&value)?;
             let Some(text) = value.to_text() else {
                 let found = value.type_name();
                 return self.raise(format_args!(

@@ -36,6 +36,7 @@ impl<H: Host> Run<'_, H> {
     fn ask(&mut self, verb: Verb, arguments: &[Value]) -> Halting<ScriptReply, H::Stop> {
         let mut texts = Vec::with_capacity(arguments.len());
         for argument in arguments {
+            self.budget.take_steps_to_show(argument)?;
             texts.push(match argument {
                 Value::Text(text) => text.clone(),
                 Value::Number(number) => SharedBytes::from(number::argument(*number).as_str()),

@@ -153,6 +153,8 @@ pub(super) struct Tables {
 /// What a table and an entry cost, in bytes of the budget.
 const TABLE_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 48;
+/// Steps of an entry by its name, beside those of its bytes.
+const NAMED_STEPS: usize = 8;
 
 impl Tables {
     pub(super) fn make(&mut self, budget: &mut Budget) -> Result<TableId, ScriptBound> {
@@ -242,7 +244,10 @@ impl Tables {
         };
         match found {
             Found::Place(place) => self.set_at(id, place, value),
-            Found::Named(key) => self.set_named(id, key, value),
+            Found::Named(key) => {
+                budget.take_steps(NAMED_STEPS)?;
+                self.set_named(id, key, value);
+            }
         }
         Ok(Ok(()))
     }
