@@ -64,11 +64,7 @@ impl fmt::Display for Counts {
         let parts: Vec<_> = [
             (self.duplicates, "duplicate", "duplicates"),
             (self.lost, "lost", "lost"),
-            (
-                self.unanswered,
-                "left without an answer",
-                "left without an answer",
-            ),
+            (self.unanswered, "unanswered", "unanswered"),
         ]
         .into_iter()
         .filter(|(count, ..)| *count > 0)

@@ -76,7 +76,7 @@ impl Mark {
     /// In words, without who did it.
     pub(crate) fn text(&self) -> String {
         match &self.what {
-            What::Granted(label) => format!("is granted the lock: {label}"),
+            What::Granted(label) => format!("has the lock, {label}"),
             What::Released(answer) => format!("releases: {answer}"),
             What::Stops => "stops, with the lock in its hand".to_owned(),
             What::Wakes => "goes on, as if no time had passed".to_owned(),

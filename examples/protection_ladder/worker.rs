@@ -94,7 +94,7 @@ impl Worker {
     /// How often a reward was paid so far.
     pub(crate) async fn look(&self, event: &RewardEventId) -> Result<u64, Failure> {
         let paid = self.stage.books.look(event).await?;
-        let text = format!("looks: {} was paid {paid} times", short(event));
+        let text = format!("looks: {} paid {paid} times", short(event));
         self.stage.timeline.note(self.lane, text);
         Ok(paid)
     }

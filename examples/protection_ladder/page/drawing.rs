@@ -19,8 +19,9 @@ const WORDS_GAP: usize = 16;
 const HEAD: usize = 30;
 const LINE: usize = 15;
 const ROW_GAP: usize = 11;
-/// Width of an average character of the words, in hundredths.
-const CHARACTER_HUNDREDTHS: usize = 700;
+/// Width of an average character of the words, in hundredths: thin and bold.
+const THIN_HUNDREDTHS: usize = 625;
+const BOLD_HUNDREDTHS: usize = 700;
 
 /// A mark with its place.
 struct Row<'a> {
@@ -91,7 +92,6 @@ fn tracks(marks: &[Mark]) -> BTreeMap<Lane, usize> {
 }
 
 fn place(marks: &[Mark], words: usize) -> (Vec<Row<'_>>, usize) {
-    let width = WIDTH.saturating_sub(words) * 100 / CHARACTER_HUNDREDTHS;
     let mut y = HEAD;
     let mut rows = Vec::new();
     for mark in marks {
@@ -99,7 +99,11 @@ fn place(marks: &[Mark], words: usize) -> (Vec<Row<'_>>, usize) {
             Lane::A | Lane::B | Lane::C => format!("{} {}", mark.lane.name(), mark.text()),
             Lane::Books | Lane::Outside => mark.text(),
         };
-        let lines = wrapped(&text, width);
+        let character = match tone(&mark.what) {
+            "quiet" | "strong" => THIN_HUNDREDTHS,
+            _ => BOLD_HUNDREDTHS,
+        };
+        let lines = wrapped(&text, WIDTH.saturating_sub(words) * 100 / character);
         let height = lines.len() * LINE;
         rows.push(Row {
             mark,
