@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 
+use crate::counts::Counts;
 use crate::facts::{Fact, fact, why};
 use crate::ladder::{Run, climb};
 use crate::rung::Rung;
@@ -115,4 +116,42 @@ fn each_rung_holds_something_that_the_one_before_does_not() {
             .iter()
             .all(|&scenario| fact(Rung::Outbox, scenario) == Fact::Holds)
     );
+}
+
+/// The matrix of the document is of one run; what it shows must still be what is claimed.
+#[test]
+fn the_document_shows_a_matrix_that_the_facts_allow() {
+    let document = include_str!("../../docs/choosing.md");
+    for rung in Rung::ALL {
+        let start = format!("| {} | {} |", rung.number(), rung.name());
+        let row = document.lines().find_map(|line| line.strip_prefix(&start));
+        let cells: Vec<&str> = row
+            .unwrap()
+            .trim_end_matches('|')
+            .split('|')
+            .map(str::trim)
+            .collect();
+        assert_eq!(cells.len(), Scenario::ALL.len(), "{rung:?}");
+        for (scenario, cell) in Scenario::ALL.into_iter().zip(cells) {
+            let claimed = fact(rung, scenario);
+            assert!(
+                claimed.is_shown_by(counts_of(cell)),
+                "{rung:?} in {scenario:?}: {cell}"
+            );
+        }
+    }
+}
+
+/// What a cell says, as [`Counts::short`] wrote it.
+fn counts_of(cell: &str) -> Counts {
+    let mut counts = Counts::default();
+    for part in cell.split(' ') {
+        match (part.strip_prefix('-'), part.strip_prefix('?')) {
+            (Some(lost), _) => counts.lost = lost.parse().unwrap(),
+            (_, Some(unanswered)) => counts.unanswered = unanswered.parse().unwrap(),
+            (None, None) => counts.duplicates = part.parse().unwrap(),
+        }
+    }
+    assert_eq!(counts.short(), cell);
+    counts
 }
