@@ -66,11 +66,6 @@ fn callers_of_a_dead_node_are_gone_as_soon_as_its_next_life_begins() {
 }
 
 #[test]
-fn reads_under_way_at_a_leader_that_stood_still_end_no_lease_by_its_own_clock() {
-    expect_played(Scene::PausedReads);
-}
-
-#[test]
 fn a_leader_that_is_cut_off_answers_no_read_from_what_it_knows() {
     expect_played(Scene::CutOffReads);
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lease_core::wire::{AcquireCommand, AcquireReply, RenewCommand};
-use lease_core::{Database, FenceToken};
+use lease_core::Database;
+use lease_core::wire::{AcquireCommand, AcquireReply};
 use lease_store::peers::Kind;
 use lease_store::runtime::{AsyncRuntime as _, Rt as _};
 use lease_store::simulation::{self, NodeJoinHandle, NodeRt};
@@ -37,8 +37,6 @@ pub enum Scene {
     DeadNode,
     /// The same, and the node is back at once, in its next life.
     NextLife,
-    /// A leader stands still in the middle of reads, and goes on when the lease, renewed elsewhere, is over by its clock.
-    PausedReads,
     /// A leader that is cut off is read, while another one leads.
     CutOffReads,
 }
@@ -49,7 +47,6 @@ pub(super) async fn act(scene: Scene, stage: &Stage) {
         Scene::OldLog => old_log(stage).await,
         Scene::DeadNode => ghosts(stage, None, Duration::from_secs(8)).await,
         Scene::NextLife => ghosts(stage, Some(Duration::from_millis(300)), Duration::from_secs(4)).await,
-        Scene::PausedReads => paused_reads(stage).await,
         Scene::CutOffReads => cut_off_reads(stage).await,
     }
 }
@@ -176,32 +173,6 @@ async fn ghosts(stage: &Stage, back_after: Option<Duration>, within: Duration) {
     }
 }
 
-async fn paused_reads(stage: &Stage) {
-    for round in 0..4_u64 {
-        let Some((leader, others)) = leader_and_others(stage).await else {
-            return;
-        };
-        let name = format!("read-{round}");
-        let Some(token) = take(stage, leader, &name, 3 * TURN).await else {
-            return;
-        };
-        // Some of them are proven when it stands still, and not answered.
-        let reads: Vec<_> = (0..20).map(|_| read(stage, leader, &name)).collect();
-        NodeRt::sleep(Duration::from_micros(250 * (round + 1))).await;
-        simulation::pause(leader);
-        let renewed_until = now() + 1_000 * millis(5 * TURN);
-        while now() < renewed_until {
-            for other in others {
-                renew(stage, other, &name, token).await;
-            }
-        }
-        simulation::resume(leader);
-        for read in reads {
-            expect_shown(stage, &name, token, read.await);
-        }
-    }
-}
-
 async fn cut_off_reads(stage: &Stage) {
     for round in 0..2_u64 {
         let Some((leader, others)) = leader_and_others(stage).await else {
@@ -253,22 +224,6 @@ fn expect_shown<E>(stage: &Stage, name: &str, token: u64, shown: Result<Shown, E
             "{name} is held under token {token}, and a read shows {shown:?}"
         ));
     }
-}
-
-async fn renew(stage: &Stage, node: u64, name: &str, token: u64) {
-    let (store, name) = (stage.store(node), lease_name(name));
-    let renewal = FenceToken::new(token).map(|token| RenewCommand {
-        name,
-        token,
-        ttl: None,
-    });
-    let renewed = NodeRt::spawn_on(node, async move {
-        drop(store?.renew(Database::ZERO, renewal.ok()?).await);
-        Some(())
-    });
-    // Without an answer the next one follows soon enough.
-    drop(NodeRt::timeout(TURN, renewed).await);
-    NodeRt::sleep(LOOK_EVERY).await;
 }
 
 /// A caller that waits for [`AWAITED`] at a node.
