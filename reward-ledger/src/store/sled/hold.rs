@@ -115,3 +115,70 @@ fn unwritable(source: ::sled::Error) -> StorageFailure {
         source: source.into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const SEGMENT_BYTES: usize = 16 * 1_024;
+    const SEGMENT: ::sled::Lsn = 16 * 1_024;
+    const ROUNDS: u8 = 20;
+    /// In each round, all rows anew so many times: several segments.
+    const BATCHES: u8 = 10;
+    const ROWS: u8 = 64;
+
+    fn segments(db: &::sled::Db) -> BTreeSet<::sled::Lsn> {
+        let log = db.context.pagecache.log.iter_from(0);
+        log.segments.into_keys().collect()
+    }
+
+    fn write_all_anew(db: &::sled::Db, fill: u8) {
+        for batch in 0..BATCHES {
+            let value = vec![fill.wrapping_mul(BATCHES).wrapping_add(batch); 100];
+            let mut batch = ::sled::Batch::default();
+            for row in 0..ROWS {
+                batch.insert(vec![row], value.clone());
+            }
+            db.apply_batch(batch).unwrap();
+        }
+    }
+
+    #[test]
+    fn while_it_is_held_nothing_counts_as_stable_and_nothing_is_freed_that_recovery_begins_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = ::sled::Config::new()
+            .path(dir.path())
+            .segment_size(SEGMENT_BYTES)
+            .flush_every_ms(None)
+            .open()
+            .unwrap();
+        // Dropped while the peg stands, as where the test fails, it would wait for ever.
+        let db = mem::ManuallyDrop::new(db);
+        db.flush().unwrap();
+        let mut hold = LogHold::new(&db, Protections::ALL);
+        let mut seen = BTreeSet::new();
+        // Where recovery would begin: the place that the newest durable header vouches for.
+        let mut vouched = 0;
+        for round in 0..ROUNDS {
+            let stable = db.context.pagecache.log.stable_offset();
+            hold.begin().unwrap();
+            let before = segments(&db).split_off(&(vouched - vouched % SEGMENT));
+            write_all_anew(&db, round);
+            assert!(hold.has_new_segment());
+            assert_eq!(db.context.pagecache.log.stable_offset(), stable);
+            let after = segments(&db);
+            assert!(before.is_subset(&after), "{before:?} {after:?}");
+            hold.let_go_of_peg();
+            db.flush().unwrap();
+            hold.passed();
+            assert!(!hold.has_new_segment());
+            hold.leave();
+            seen.extend(after);
+            vouched = stable;
+        }
+        let left = segments(&db);
+        assert!(left.len() < seen.len() / 2, "nothing was ever freed: {left:?}");
+    }
+}
