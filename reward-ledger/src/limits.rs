@@ -26,6 +26,10 @@ pub const PRUNE_ROWS_MAX: usize = 1_024;
 /// Rows that one step of an audit reads at the most, each joined with up to three others: claims wait for no more than
 /// one step, some milliseconds.
 pub const PAGE_ROWS_MAX: usize = 64;
+/// As [`PAGE_ROWS_MAX`] where rows are asked from a server: the few round trips of a step, and the planning of its
+/// statements, would cost more than 64 rows do. No claim waits for such a step; other reads do, some ten milliseconds. With
+/// up to six others of [`RECORD_BYTES_MAX`] beside each row it holds 14 MiB at the very most, and twice that for a moment.
+pub const DATABASE_PAGE_ROWS_MAX: usize = 512;
 /// Violations that one audit report lists at the most; it counts the rest. A broken ledger must not fill memory.
 pub const VIOLATIONS_KEPT_MAX: usize = 1_000;
 /// Declared amounts that one set of expectations holds at the most.

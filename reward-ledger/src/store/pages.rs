@@ -13,11 +13,15 @@ use super::{
 };
 use crate::error::StorageFailure;
 use crate::event_id::RewardEventId;
-use crate::limits::PAGE_ROWS_MAX;
 use crate::types::{Authority, ClaimId, PlayerId, Receipt};
 
-/// The next page of a table. Rows that do not read back are entries, too: an audit names them and goes on.
-pub(crate) fn page(rows: &dyn Rows, table: Table, after: Option<&Cursor>) -> Result<Page, StorageFailure> {
+/// The next page of a table, of at most `rows_max` rows. Rows that do not read back are entries, too: an audit names them and goes on.
+pub(crate) fn page(
+    rows: &dyn Rows,
+    table: Table,
+    after: Option<&Cursor>,
+    rows_max: usize,
+) -> Result<Page, StorageFailure> {
     let prefix = match table {
         Table::Claims => keys::CLAIMS,
         Table::Ledger => keys::LEDGER,
@@ -25,9 +29,9 @@ pub(crate) fn page(rows: &dyn Rows, table: Table, after: Option<&Cursor>) -> Res
         Table::Attempts => keys::ATTEMPTS,
         Table::Payments => keys::PAYMENTS,
     };
-    let found = rows.scan(prefix, after.map(|cursor| cursor.0.as_slice()), PAGE_ROWS_MAX)?;
+    let found = rows.scan(prefix, after.map(|cursor| cursor.0.as_slice()), rows_max)?;
     let next = match found.last() {
-        Some((key, _)) if found.len() == PAGE_ROWS_MAX => Some(Cursor(key.clone())),
+        Some((key, _)) if found.len() == rows_max => Some(Cursor(key.clone())),
         Some(_) | None => None,
     };
     let entries = found

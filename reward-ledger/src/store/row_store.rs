@@ -17,6 +17,7 @@ use crate::core::{
 };
 use crate::error::StorageFailure;
 use crate::event_id::RewardEventId;
+use crate::limits::PAGE_ROWS_MAX;
 use crate::types::{
     Claim, ClaimId, FenceState, OrderId, PaymentAttempt, PaymentStart, PlayerId, Settled, UnixMillis,
 };
@@ -60,6 +61,11 @@ pub(crate) trait RowStore: Sealed + fmt::Debug + Send + Sync + 'static {
     /// How far the ledger has come.
     fn standing(&self) -> StoreFuture<'_, Standing> {
         self.run(Scope::Read, |transaction| Ok(transaction.standing()))
+    }
+
+    /// Rows that one step of an audit reads at the most.
+    fn page_rows_max(&self) -> usize {
+        PAGE_ROWS_MAX
     }
 
     fn health(&self) -> Health;
@@ -169,8 +175,9 @@ impl<S: RowStore> Store for S {
     }
 
     fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {
+        let rows_max = self.page_rows_max();
         self.run(Scope::Read, move |transaction| {
-            pages::page(transaction.rows(), table, after.as_ref())
+            pages::page(transaction.rows(), table, after.as_ref(), rows_max)
         })
     }
 

@@ -7,6 +7,7 @@ use crate::audit::Expectations;
 use crate::config::LedgerBuilder;
 use crate::core::ClaimOutcome;
 use crate::error::{ClaimError, StoreError};
+use crate::limits::{DATABASE_PAGE_ROWS_MAX, PAGE_ROWS_MAX};
 use crate::types::{Amount, Claim};
 
 pub(super) async fn unfenced_claims_are_taken_only_where_allowed(strict: LedgerBuilder, open: LedgerBuilder) {
@@ -118,6 +119,7 @@ pub(super) async fn an_audit_counts_what_is_there(open: LedgerBuilder) {
     };
     let ledger = open.expect_amounts(declared).open();
     // More than one page of each table, so that pages follow each other.
+    const _: () = assert!(40 * 15 > PAGE_ROWS_MAX && 40 * 15 > DATABASE_PAGE_ROWS_MAX);
     for player in 0..40_i64 {
         for rank in 0..15 {
             let name = format!("s:player-{player}:rank-{rank}:weekly");

@@ -118,25 +118,35 @@ pub(super) async fn fetch(
     misses: Misses,
     hold: Hold,
 ) -> Result<(), Trouble> {
-    let mut units: Vec<Unit> = misses.units.into_iter().collect();
-    units.extend(scans::fetch(link, rows, misses.spans).await?);
+    let wanted = Wanted::of(misses.units, rows);
+    let (found, mut units) = tokio::try_join!(
+        biased;
+        read_units(link, &wanted, hold),
+        scans::fetch(link, rows, misses.spans),
+    )?;
+    units.extend(found.put(rows)?);
     for _ in 0..STEPS_MAX {
-        let wanted = Wanted::of(std::mem::take(&mut units), rows);
-        units = fetch_units(link, rows, &wanted, hold).await?;
         if units.is_empty() {
             break;
         }
+        let wanted = Wanted::of(std::mem::take(&mut units), rows);
+        units = read_units(link, &wanted, hold).await?.put(rows)?;
     }
     Ok(())
 }
 
-/// Answers with further units that those which were found bring up.
-async fn fetch_units(
-    link: &Link,
-    rows: &mut LoadedRows,
-    wanted: &Wanted,
-    hold: Hold,
-) -> Result<Vec<Unit>, Trouble> {
+/// What was found of each kind.
+struct Found {
+    fences: Vec<Row>,
+    attempts: Vec<Row>,
+    claims: Vec<Row>,
+    ledger: Vec<Row>,
+    outbox: Vec<Row>,
+    reversals: Vec<Row>,
+    payments: Vec<Row>,
+}
+
+async fn read_units(link: &Link, wanted: &Wanted, hold: Hold) -> Result<Found, Trouble> {
     let w = wanted;
     let fences = async {
         if w.fences.is_empty() {
@@ -176,29 +186,44 @@ async fn fetch_units(
         async { if w.reversals.is_empty() { return Ok(Vec::new()); } link.rows("read reversals", REVERSALS, &[&w.reversals]).await },
         async { if w.payments.is_empty() { return Ok(Vec::new()); } link.rows("read payments", PAYMENTS, &[&w.payments]).await },
     )?;
-    let mut further = Vec::new();
-    for row in &fences {
-        put_fence(rows, row)?;
+    Ok(Found {
+        fences,
+        attempts,
+        claims,
+        ledger,
+        outbox,
+        reversals,
+        payments,
+    })
+}
+
+impl Found {
+    /// Answers with further units that those which were found bring up.
+    fn put(&self, rows: &mut LoadedRows) -> Result<Vec<Unit>, StorageFailure> {
+        let mut further = Vec::new();
+        for row in &self.fences {
+            put_fence(rows, row)?;
+        }
+        for row in &self.claims {
+            put_claim(rows, row, 0)?;
+        }
+        for row in &self.ledger {
+            put_ledger(rows, row)?;
+        }
+        for row in &self.outbox {
+            further.extend(put_outbox(rows, row)?);
+        }
+        for row in &self.reversals {
+            further.push(put_reversal(rows, row, 0)?);
+        }
+        for row in &self.attempts {
+            put_answer(rows, row)?;
+        }
+        for row in &self.payments {
+            put_payment(rows, row)?;
+        }
+        Ok(further)
     }
-    for row in &claims {
-        put_claim(rows, row, 0)?;
-    }
-    for row in &ledger {
-        put_ledger(rows, row)?;
-    }
-    for row in &outbox {
-        further.extend(put_outbox(rows, row)?);
-    }
-    for row in &reversals {
-        further.push(put_reversal(rows, row, 0)?);
-    }
-    for row in &attempts {
-        put_answer(rows, row)?;
-    }
-    for row in &payments {
-        put_payment(rows, row)?;
-    }
-    Ok(further)
 }
 
 /// A fence of `resource, token, reset_from, reset_at_ms, reset_reason`; answers with its key, if a claim or an operator

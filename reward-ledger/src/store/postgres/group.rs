@@ -6,7 +6,7 @@
 
 use super::changes::Changes;
 use super::fetch::{self, Hold, column};
-use super::link::{Link, insert_claims, refuse_unsafe};
+use super::link::{Link, Params, insert_claims, refuse_unsafe};
 use super::mailbox::{Job, Value};
 use super::rows::{LoadedRows, OpenRows};
 use super::stage::PostgresStage;
@@ -58,11 +58,17 @@ impl Session<'_> {
             Purpose::Claims => OpenRows::DoNotMatter,
             Purpose::Rest | Purpose::Reads => OpenRows::Matter,
         });
-        // Before anything is asked, it is found out what to ask for.
-        let mut trial = self.trial(jobs, &mut rows)?;
-        let base = self.begin().await?;
+        // Before anything is asked, it is found out what to ask for: that goes out right behind the beginning.
+        self.trial(jobs, &mut rows)?;
+        let misses = rows.take_misses();
+        let (base, ()) = tokio::try_join!(
+            biased;
+            self.begin(),
+            fetch::fetch(self.link, &mut rows, misses, self.hold()),
+        )?;
         put_head(&mut rows, base)?;
-        for _ in 0..RUNS_MAX {
+        let mut trial = self.trial(jobs, &mut rows)?;
+        for _ in 1..RUNS_MAX {
             let misses = rows.take_misses();
             if misses.are_none() {
                 break;
@@ -117,19 +123,25 @@ impl Session<'_> {
             self.link.run("end a transaction", sql::ROLLBACK).await?;
             return Ok(answers);
         };
-        changes.write(self.link, insert_claims(self.protections)).await?;
+        tokio::try_join!(
+            biased;
+            changes.write(self.link, insert_claims(self.protections)),
+            self.note_group(),
+        )?;
         self.commit(answers).await
     }
 
-    async fn commit(&self, answers: Answers) -> Result<Answers, Trouble> {
+    /// Lets the lane's row say, from the commit on, that this group was committed.
+    async fn note_group(&self) -> Result<(), Trouble> {
         let action = "note the group";
-        let noted = self
-            .link
-            .write(action, sql::COMMIT_LANE, &[&self.lane, &self.group])
-            .await?;
-        if noted != 1 {
-            return Err(Trouble::timed_out(action));
+        let params: Params<'_> = &[&self.lane, &self.group];
+        match self.link.write(action, sql::COMMIT_LANE, params).await? {
+            1 => Ok(()),
+            _ => Err(Trouble::timed_out(action)),
         }
+    }
+
+    async fn commit(&self, answers: Answers) -> Result<Answers, Trouble> {
         self.at(PostgresStage::BeforeCommit)?;
         let committed = self.link.commit().await;
         let passed = self.at(PostgresStage::AfterCommit);
@@ -143,27 +155,24 @@ impl Session<'_> {
         }
     }
 
-    /// Begins the transaction; answers with the last number that was drawn.
+    /// Begins the transaction; answers with the last number that was drawn. All of it is sent at the first poll, in order, so
+    /// that whatever is sent next is done within the transaction and, where it is alone, once it is.
     async fn begin(&self) -> Result<u64, Trouble> {
         let link = self.link;
         if self.purpose == Purpose::Reads {
             link.run("begin to read", sql::BEGIN_READING).await?;
             return Ok(0);
         }
-        if self.purpose == Purpose::Rest {
-            link.run("begin a transaction", sql::BEGIN).await?;
-            link.rows("enter alone", sql::ENTER_ALONE, &[&WRITERS_LOCK])
-                .await?;
-        }
-        let begin = async {
-            match self.purpose {
-                Purpose::Claims => link.run("begin a transaction", sql::BEGIN).await,
-                Purpose::Rest | Purpose::Reads => Ok(()),
+        let enter_alone = async {
+            if self.purpose != Purpose::Rest {
+                return Ok(Vec::new());
             }
+            link.rows("enter alone", sql::ENTER_ALONE, &[&WRITERS_LOCK]).await
         };
-        let (_, entered, last) = tokio::try_join!(
+        let (_, _, entered, last) = tokio::try_join!(
             biased;
-            begin,
+            async { link.run("begin a transaction", sql::BEGIN).await },
+            enter_alone,
             async { link.rows("enter", sql::ENTER, &[&READERS_LOCK]).await },
             async { link.rows("read the last number", sql::LAST_NUMBER, &[]).await },
         )?;

@@ -6,10 +6,13 @@
 //!        └────────reads, pages─────────────────────▶ the lane that reads ───────────────────────────▶ server
 //! ```
 //! Each lane is a task with a connection of its own. A group runs over rows that were not read yet, what it missed is read
-//! and locked, and it runs again until it misses nothing; so the transaction is the one that every store runs. The
-//! server orders processes: a fence is locked from the first look at it to the commit; what two sessions write under
-//! different fences meets at a unique key, whereupon the later one decides anew; whatever changes rows that are there
-//! already is done by one session at a time. So no process has to know of any other.
+//! and locked, and it runs again until it misses nothing; so the transaction is the one that every store runs. The server orders
+//! processes: a fence is locked from the first look at it to the commit; what two sessions write under different fences
+//! meets at a unique key, whereupon the later one decides anew; whatever changes rows that are there already is done by one
+//! session at a time. So no process has to know of any other.
+//!
+//! A statement waits for the answer to the one before it only where it needs it. New claims take four round trips, however
+//! many they are: beginning and reads, numbers, writes, commit.
 
 mod changes;
 mod columns;
@@ -54,6 +57,7 @@ use super::row_store::{RowStore, Scope};
 use super::transaction::Transaction;
 use super::{Health, Sealed, Standing, StoreFuture};
 use crate::error::StorageFailure;
+use crate::limits::DATABASE_PAGE_ROWS_MAX;
 use crate::types::{Partition, PlayerId, UnixMillis};
 use group::Purpose;
 use lane::Lane;
@@ -165,6 +169,10 @@ impl RowStore for PostgresStore {
 
     fn standing(&self) -> StoreFuture<'_, Standing> {
         Box::pin(self.lanes.standing())
+    }
+
+    fn page_rows_max(&self) -> usize {
+        DATABASE_PAGE_ROWS_MAX
     }
 
     fn health(&self) -> Health {
