@@ -421,3 +421,32 @@ async fn a_row_that_does_not_read_back_is_named_by_the_audit_and_hurts_nobody_el
     let text = format!("{:?}", report.violations);
     assert!(text.contains("UnreadableRow"), "{text}");
 }
+
+/// Tables grow faster than the server looks at them: a plan that was made while they were empty must not read them whole.
+#[tokio::test]
+async fn claims_never_read_a_table_whole() {
+    let url = PostgresServer::shared().await.database().await;
+    let ledger = ledger(&url).await;
+    for player in 1..=40 {
+        applied(
+            ledger
+                .claim(gold(1, player, "week-34").build().unwrap())
+                .await
+                .unwrap(),
+        );
+    }
+    assert!(ledger.audit().await.unwrap().is_clean());
+    ledger.close().await.unwrap();
+    let admin = connect(&url).await.unwrap();
+    let counted = "SELECT sum(n_tup_ins) FILTER (WHERE relname = 'reward_claim')::bigint, \
+         string_agg(relname, ', ') FILTER (WHERE seq_tup_read > 0 AND relname <> 'reward_lane') \
+         FROM pg_stat_user_tables";
+    loop {
+        // A session's counts are there once it has ended.
+        let row = admin.query_one(counted, &[]).await.unwrap();
+        if row.get::<_, Option<i64>>(0) == Some(40) {
+            assert_eq!(row.get::<_, Option<&str>>(1), None, "tables that were read whole");
+            break;
+        }
+    }
+}
