@@ -12,7 +12,7 @@ use crate::keeper::{Keeper, PeerServing};
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::orphans::Orphans;
-use crate::proposer::{Life, Proposer, ProposerHandle};
+use crate::proposer::{Life, Proposer};
 use crate::reader::Reader;
 use crate::replica::{LeaseApplier, Node, Replica, Schedule};
 use crate::role::Role;
@@ -83,7 +83,7 @@ impl<R: Rt> Assembly<R> {
         let (proposer, propose) = self.proposer(roles.add()).with_mailbox();
         let (reader, read) = self.reader(roles.add()).with_mailbox();
         let timers = Timers::<R>::new(roles.add(), self.schedule.clone(), proposer.clone());
-        let absences = self.absences(roles.add(), proposer.clone());
+        let absences = self.absences(roles.add());
         let role = roles.add();
         let leadership = self.leadership(roles);
         tasks.spawn("proposer", propose);
@@ -152,16 +152,11 @@ impl<R: Rt> Assembly<R> {
         }
     }
 
-    fn absences(
-        &self,
-        role: watch::Receiver<Role<R::Instant>>,
-        proposer: ProposerHandle<R::Instant>,
-    ) -> Absences<R> {
+    fn absences(&self, role: watch::Receiver<Role<R::Instant>>) -> Absences<R> {
         Absences {
             node: self.node.clone(),
             role,
             replica: self.shared.replica.clone(),
-            proposer,
         }
     }
 
