@@ -114,7 +114,8 @@ impl Waiters {
     }
 
     /// After a snapshot took the place of entries: whoever does not wait any more was told its end in one of them, and
-    /// gets none here. It has to ask again, under its request id if it has one.
+    /// gets none here. It has to ask again, under its request id if it has one. So has a caller whose command comes only
+    /// after the snapshot: nobody tells the two apart, so its wait is given up as it leaves.
     pub(crate) fn reconcile(&self, waits: impl Fn(Attachment) -> bool) {
         let mut ended = Vec::new();
         if let Parking::Open(parked) = &mut *self.lock() {
@@ -184,14 +185,15 @@ impl Place {
         self.waiters.forget(self.attachment);
     }
 
-    /// The machine's answer; `None` if the store stopped.
+    /// The machine's answer; `None` if nobody gives it here any more: the machine is told that the caller is gone, since
+    /// its wait may stand in a queue yet.
     ///
     /// # Cancel safety
     /// Dropping the future gives the wait up: the machine is told that the caller is gone.
     pub(crate) async fn answer(mut self) -> Option<Outcome> {
-        let answer = (&mut self.answer).await;
+        let answer = (&mut self.answer).await.ok()?;
         self.stage = Stage::Settled;
-        answer.ok()
+        Some(answer)
     }
 }
 
@@ -267,13 +269,20 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_snapshot_whoever_waits_no_more_has_to_ask_again() {
-        let (waiters, _orphans) = waiters();
+        let (waiters, orphans) = waiters();
         let (over, waits) = (waiters.park(release()), waiters.park(release()));
-        let standing = waits.attachment();
+        let (left, standing) = (over.attachment(), waits.attachment());
         waiters.reconcile(|attachment| attachment == standing);
         assert_eq!(over.answer().await, None);
+        let detached = orphans.pop().and_then(|undoing| undoing.detaches);
+        assert_eq!(
+            detached,
+            Some(left),
+            "its command may come only after the snapshot"
+        );
         waiters.wake(&[grant(standing)]);
         assert!(waits.answer().await.is_some());
+        assert!(orphans.pop().is_none());
     }
 
     #[tokio::test]
