@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release --example payment_gateway`, then `POST /charges` with an `Idempotency-Key`: each key is charged once.
 //! `GET /charges/KEY` tells whether it was, `GET /effects` shows the books, and `PUT /switches` with
-//! `{"slow_ms": 100, "lose_answers": 3, "forget_keys": true, "refuse": true, "busy": true, "no_status": true}` breaks it.
+//! `{"slow_ms": 100, "lose_answers": 3, "forget_keys": true, "refuse": true, "busy": true, "no_status": true}` breaks it. With
+//! `"check_tokens": true` it refuses stale tokens, for callers that hold the lease themselves.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -38,7 +38,7 @@ pub enum Done {
 
 impl Books {
     /// Does the work of `key` once. A key that is known is answered before its token is looked at: its work is done, and
-    /// saying so harms nobody.
+    /// saying so harms nobody. Without a fence, no token is looked at.
     pub fn work(&mut self, key: &str, body: Value, fence: Option<(String, u64)>, memory: Memory) -> Done {
         if let Some((first, number)) = self.keys.get(key)
             && memory == Memory::Good

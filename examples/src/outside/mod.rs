@@ -1,11 +1,16 @@
 //! An outside server as this project asks for one: it does what it is asked once for each idempotency key, answers the same
-//! key with the same result, tells the status of a key, and refuses a token that is below the highest it has seen for a
-//! resource. With switches to be what outside servers are: slow, silent after the work, forgetful, unwilling.
+//! key with the same result, and tells the status of a key. With switches to be what outside servers are: slow, silent after
+//! the work, forgetful, unwilling.
+//!
+//! Tokens are looked at where `check_tokens` is on, for callers that hold the lease themselves. What a ledger sends was
+//! decided under its fence; a letter that a person has tried again comes after newer tokens of its resource, and is due.
 //!
 //! Its books are in memory; `GET /effects` shows them, one line an effect.
 
 mod books;
 mod switches;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -101,20 +106,13 @@ impl Outside {
         if switches.busy {
             return refuse(StatusCode::TOO_MANY_REQUESTS, "come back later");
         }
-        let fence = text(headers, "fence-token").and_then(|token| token.parse().ok());
-        let resource = body
-            .get("resource")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let fence = switches.check_tokens.then(|| fence(headers, &body)).flatten();
         let memory = if switches.forget_keys {
             Memory::Lost
         } else {
             Memory::Good
         };
-        let done = self
-            .books()
-            .work(&key, body, fence.map(|token| (resource, token)), memory);
+        let done = self.books().work(&key, body, fence, memory);
         match done {
             Done::Now(number) | Done::Before(number) => {
                 let what = self.shared.what;
@@ -179,6 +177,13 @@ async fn switch(State(outside): State<Outside>, Json(body): Json<Value>) -> Resp
     let before = *outside.switches();
     outside.switch(before.with(&body));
     StatusCode::NO_CONTENT.into_response()
+}
+
+/// The resource of a request, and the token that it shows for it.
+fn fence(headers: &HeaderMap, body: &Value) -> Option<(String, u64)> {
+    let token = text(headers, "fence-token")?.parse().ok()?;
+    let resource = body.get("resource").and_then(Value::as_str).unwrap_or_default();
+    Some((resource.to_owned(), token))
 }
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {

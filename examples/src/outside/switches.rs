@@ -23,6 +23,10 @@ pub struct Switches {
     /// Do not tell the status of keys.
     #[arg(long)]
     pub no_status: bool,
+    /// Refuse a new key whose token is below the highest seen for its resource. For callers that hold the lease themselves:
+    /// a ledger has looked at the token already, and what it sends again may come after newer ones.
+    #[arg(long)]
+    pub check_tokens: bool,
     /// Of the request being worked on: its answer is lost.
     #[arg(skip)]
     pub lose_answer: bool,
@@ -47,6 +51,7 @@ impl Switches {
         self.refuse = switch("refuse", self.refuse);
         self.busy = switch("busy", self.busy);
         self.no_status = switch("no_status", self.no_status);
+        self.check_tokens = switch("check_tokens", self.check_tokens);
         self
     }
 }

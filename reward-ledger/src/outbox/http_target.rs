@@ -2,7 +2,7 @@
 //!
 //! | request | answer | means |
 //! |---|---|---|
-//! | `POST url` with the delivery as JSON, `Idempotency-Key`, `Fence-Token` | 2xx | done |
+//! | `POST url` with the delivery as JSON, `Idempotency-Key`, and `Fence-Token` for a grant under a lease | 2xx | done |
 //! | | 429, or no connection | not done now |
 //! | | any other 4xx but 408, 409, 425 | never done |
 //! | | anything else, or no answer | unknown |
@@ -147,7 +147,8 @@ impl HttpTarget {
             .header(IDEMPOTENCY_KEY, key)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .body(body(delivery));
-        if let Some(token) = delivery.receipt.token() {
+        // A reversal is the ledger's own: the token of the claim that it takes back vouches for nobody any more.
+        if let (None, Some(token)) = (&delivery.reversal, delivery.receipt.token()) {
             request = request.header(FENCE_TOKEN, token.get());
         }
         match request.send().await {
