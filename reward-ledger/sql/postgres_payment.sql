@@ -14,21 +14,42 @@ CREATE TABLE IF NOT EXISTS order_payment (
     CHECK ((status = 'failed') = (active_key IS NULL))
 );
 
--- The id of the attempt to go on with: a new one, or the same worker's own. Raises FN001 for a stale token, and FN004 where
--- another attempt of the order is active, also one of unknown outcome: ask the gateway for its status first.
-CREATE OR REPLACE FUNCTION order_payment_start(lease text, shown bigint, "order" text, attempt text, wanted_amount bigint)
-RETURNS text LANGUAGE plpgsql AS $$
+-- 'started': call the gateway. 'existing': this attempt was started before, by whomever; its status says what to do, and it
+-- is under the token shown from now on. 'approved' is paid and 'failed' wants an attempt with a new id; 'READY' and 'unknown'
+-- may have been charged: ask the gateway for the attempt's status first. Raises FN001 for a stale token, FN003 where the
+-- attempt is of another order or amount, and FN004 where another attempt of the order is active, paid or not.
+-- Its result was a text once, which no REPLACE changes.
+DROP FUNCTION IF EXISTS order_payment_start(text, bigint, text, text, bigint);
+CREATE FUNCTION order_payment_start(
+    lease text, shown bigint, "order" text, attempt text, wanted_amount bigint,
+    OUT outcome text, OUT status text, OUT amount bigint)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
 DECLARE
+    same   order_payment;
     active text;
+    made   bigint;
 BEGIN
     PERFORM fence_advance(lease, shown);
     INSERT INTO order_payment (attempt_id, order_id, amount, fencing_token) VALUES (attempt, "order", wanted_amount, shown)
         ON CONFLICT DO NOTHING;
-    SELECT attempt_id INTO active FROM order_payment WHERE order_id = "order" AND active_key = 'active';
-    IF active IS DISTINCT FROM attempt THEN
+    GET DIAGNOSTICS made = ROW_COUNT;
+    -- A statement of its own: it sees the row that the first one has waited for.
+    SELECT p.* INTO same FROM order_payment AS p WHERE p.attempt_id = attempt FOR UPDATE;
+    IF NOT FOUND THEN
+        SELECT p.attempt_id INTO active FROM order_payment AS p WHERE p.order_id = "order" AND p.active_key = 'active';
         RAISE EXCEPTION 'order % has another active payment attempt: %', "order", active USING ERRCODE = 'FN004';
     END IF;
-    RETURN attempt;
+    IF same.order_id <> "order" OR same.amount <> wanted_amount THEN
+        RAISE EXCEPTION 'payment attempt % is of order % and amount %, not of order % and amount %',
+            attempt, same.order_id, same.amount, "order", wanted_amount USING ERRCODE = 'FN003';
+    END IF;
+    IF same.fencing_token < shown THEN
+        UPDATE order_payment AS p SET fencing_token = shown WHERE p.attempt_id = attempt;
+    END IF;
+    outcome := CASE made WHEN 1 THEN 'started' ELSE 'existing' END;
+    status := same.status;
+    amount := same.amount;
 END
 $$;
 

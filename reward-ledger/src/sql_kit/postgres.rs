@@ -176,3 +176,43 @@ async fn an_order_has_one_active_attempt_and_a_stale_worker_touches_nothing() {
     let active: i64 = session.query_one(counted, &[]).await.unwrap().get(0);
     assert_eq!(active, 1);
 }
+
+/// A message that comes again must not charge again, whoever takes it.
+#[tokio::test]
+async fn a_payment_started_again_says_how_it_stands_and_is_under_the_newer_token() {
+    let url = PostgresServer::shared().await.database().await;
+    let session = connect(&url).await.unwrap();
+    let kit = format!("{KIT}{PAYMENT}");
+    session.batch_execute(&kit).await.unwrap();
+    session.batch_execute(&kit).await.unwrap();
+    let start = "SELECT outcome, status FROM order_payment_start($1, $2, $3, 'try-a', $4)";
+    let told = async |token: i64| -> (String, String) {
+        let row = session
+            .query_one(start, &[&"lock:order-7", &token, &"order-7", &900_i64])
+            .await;
+        let row = row.unwrap();
+        (row.get(0), row.get(1))
+    };
+    let is = |outcome: &str, status: &str| (outcome.to_owned(), status.to_owned());
+    let shown = async || -> i64 {
+        let token = "SELECT fencing_token FROM order_payment WHERE attempt_id = 'try-a'";
+        session.query_one(token, &[]).await.unwrap().get(0)
+    };
+    let report = async |token: i64, finding: &str| {
+        let report = "SELECT order_payment_report('lock:order-7', $1, 'try-a', $2)";
+        session.query_one(report, &[&token, &finding]).await.unwrap();
+    };
+    assert_eq!(told(101).await, is("started", "READY"));
+    assert_eq!(told(102).await, is("existing", "READY"));
+    assert_eq!(shown().await, 102, "taken over");
+    report(102, "unknown").await;
+    assert_eq!(told(102).await, is("existing", "unknown"));
+    report(102, "approved").await;
+    assert_eq!(told(103).await, is("existing", "approved"));
+    assert_eq!(shown().await, 103);
+
+    let other_amount = session.query_one(start, &[&"lock:order-7", &103_i64, &"order-7", &901_i64]);
+    assert_eq!(code(other_amount.await), "FN003");
+    let other_order = session.query_one(start, &[&"lock:order-8", &1_i64, &"order-8", &900_i64]);
+    assert_eq!(code(other_order.await), "FN003");
+}
