@@ -101,6 +101,11 @@ pub(super) async fn a_stale_worker_touches_no_payment(open: LedgerBuilder) {
     started(start(&ledger, "a", 101).await);
     let taken_over = start(&ledger, "a", 102).await;
     assert!(matches!(&taken_over, PaymentOutcome::Existing(a) if a.fence.token == token(102)));
+    let kept = ledger.payments(&order("order-1")).await.unwrap_or_default();
+    assert!(
+        matches!(kept.as_slice(), [a] if a.fence.token == token(102)),
+        "the newer token is kept: {kept:?}"
+    );
     let stale = report(&ledger, "a", 101, PaymentResult::Failed).await;
     assert!(
         matches!(&stale, ReportOutcome::Stale { seen, attempt, .. }

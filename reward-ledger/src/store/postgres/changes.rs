@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::columns::{
-    Answers, Attempts, Claims, Columns, Fences, Ledger, Outbox, Payments, Reversals, bad_key, clamped,
+    Answers, Attempts, Claims, Columns, Fences, Ledger, Outbox, OutboxMoves, Payments, Reversals, bad_key,
+    clamped,
 };
 use super::fetch::corrupt;
 use super::link::Link;
@@ -16,7 +17,7 @@ use crate::store::codec::{self, Record};
 use crate::store::keys;
 use crate::store::outbox_records::{OutboxRow, ReversalRow};
 use crate::store::records::{AttemptRow, LedgerRow};
-use crate::store::rows::Writes;
+use crate::store::rows::{Rows as _, Writes};
 use crate::types::{AttemptId, ClaimId, Receipt};
 
 /// All writes of one group.
@@ -27,7 +28,7 @@ pub(super) struct Changes {
     reversals: Reversals,
     ledger: Ledger,
     outbox: Outbox,
-    outbox_moved: Outbox,
+    outbox_moved: OutboxMoves,
     attempts: Attempts,
     answers: Answers,
     payments: Payments,
@@ -119,9 +120,9 @@ impl Changes {
     fn outbox_row(&mut self, key: &[u8], value: &[u8], rows: &LoadedRows) -> Result<(), StorageFailure> {
         let row: OutboxRow = decode(key, value)?;
         let id = keys::read_outbox(key).ok_or_else(|| bad_key(key))?;
-        match rows.has(key) {
-            true => self.outbox_moved.push(id, row),
-            false => self.outbox.push(id, row),
+        match rows.get(key)? {
+            Some(before) => self.outbox_moved.push(id, &decode(key, &before)?, row),
+            None => self.outbox.push(id, row),
         }
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Changes {
             true => Ok(()),
             false => Err(Trouble::Overtaken(StorageFailure::Database {
                 action: "write a group",
-                source: "another session wrote the same claim, or used the same attempt id, meanwhile".into(),
+                source: "another session wrote the same claim, used the same attempt id, or leased the same outbox row meanwhile".into(),
             })),
         }
     }

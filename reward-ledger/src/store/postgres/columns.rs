@@ -202,6 +202,29 @@ pub(super) struct Outbox {
     note: Vec<String>,
 }
 
+/// Rows of the outbox that were there before, and the epoch that each was read with.
+#[derive(Debug, Default)]
+pub(super) struct OutboxMoves {
+    rows: Outbox,
+    epoch_before: Vec<i64>,
+}
+
+impl OutboxMoves {
+    pub(super) fn columns(&self) -> Columns<'_, 16> {
+        let Columns { rows, params } = self.rows.columns();
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o] = params;
+        Columns {
+            rows,
+            params: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, &self.epoch_before],
+        }
+    }
+
+    pub(super) fn push(&mut self, id: ClaimId, before: &OutboxRow, row: OutboxRow) {
+        self.epoch_before.push(signed(before.epoch));
+        self.rows.push(id, row);
+    }
+}
+
 impl Outbox {
     pub(super) fn columns(&self) -> Columns<'_, 15> {
         Columns {

@@ -78,14 +78,16 @@ pub(super) const INSERT_OUTBOX: &str = "INSERT INTO reward_outbox \
      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[], \
        $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::boolean[], $15::text[])";
 
+/// A row that another session has leased since it was read is not moved, and the transaction is decided anew.
 pub(super) const UPDATE_OUTBOX: &str = "UPDATE reward_outbox o SET state = n.state, due_ms = n.due_ms, owner = n.owner, \
        since_ms = n.since_ms, ended_ms = n.ended_ms, epoch = n.epoch, tries = n.tries, first_sent_ms = n.first_sent_ms, \
        in_doubt = n.in_doubt, note = n.note \
      FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[], \
-       $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::boolean[], $15::text[]) \
+       $8::text[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::boolean[], $15::text[], \
+       $16::bigint[]) \
        AS n (claim_id, player_id, reward_event_id, about, part, state, due_ms, owner, since_ms, ended_ms, epoch, tries, \
-         first_sent_ms, in_doubt, note) \
-     WHERE o.claim_id = n.claim_id";
+         first_sent_ms, in_doubt, note, epoch_before) \
+     WHERE o.claim_id = n.claim_id AND o.epoch = n.epoch_before";
 
 /// One body an attempt id. A body that is there already is the same one, or the transaction is decided anew.
 pub(super) const INSERT_ATTEMPTS: &str = "INSERT INTO claim_attempt \
@@ -105,7 +107,8 @@ pub(super) const PUT_PAYMENTS: &str = "INSERT INTO payment_attempt \
        found_by_token, found_by_reason, note) \
      SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::bigint[], $6::text[], $7::bigint[], \
        $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[]) \
-     ON CONFLICT (attempt_id) DO UPDATE SET status = excluded.status, active_key = excluded.active_key, \
+     ON CONFLICT (attempt_id) DO UPDATE SET status = excluded.status, fencing_token = excluded.fencing_token, \
+       active_key = excluded.active_key, \
        found_at_ms = excluded.found_at_ms, found_by_token = excluded.found_by_token, \
        found_by_reason = excluded.found_by_reason, note = excluded.note";
 
@@ -113,9 +116,10 @@ pub(super) const PUT_PAYMENTS: &str = "INSERT INTO payment_attempt \
 pub(super) const LOCK_ATTEMPTS: &str =
     "SELECT FROM claim_attempt WHERE attempt_id = ANY($1::text[]) ORDER BY attempt_id FOR UPDATE";
 
+/// What was accepted meanwhile stays: an answer that was given anew since it was read is not the one to forget.
 pub(super) const FORGET_ANSWERS: &str = "DELETE FROM claim_answer w \
      USING unnest($1::text[], $2::bigint[]) AS n (attempt_id, fence_token) \
-     WHERE w.attempt_id = n.attempt_id AND w.fence_token = n.fence_token";
+     WHERE w.attempt_id = n.attempt_id AND w.fence_token = n.fence_token AND w.outcome <> 'accepted'";
 
 /// A statement of its own, so that it sees answers that were committed before the attempts were locked.
 pub(super) const FORGET_ATTEMPTS: &str = "DELETE FROM claim_attempt a WHERE attempt_id = ANY($1::text[]) \
