@@ -35,7 +35,7 @@ pub(crate) async fn audit(
     found: impl FnMut(&Violation),
     progress: impl FnMut(u64),
 ) -> Result<AuditReport, StoreError> {
-    let upto = store.standing().await?.last;
+    let upto = store.complete_upto().await?;
     let mut checker = Checker::new(against, found, progress);
     walk_players(store, upto, &mut checker).await?;
     for table in [Table::Outbox, Table::Attempts, Table::Payments] {

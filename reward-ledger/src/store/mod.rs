@@ -129,8 +129,12 @@ pub trait Store: Sealed + fmt::Debug + Send + Sync + 'static {
 
     // The whole of it.
 
-    /// How far it has come.
+    /// How far it has come, read without waiting for anybody: where several write at once, claims up to the last number
+    /// may be under way still.
     fn standing(&self) -> StoreFuture<'_, Standing>;
+
+    /// The last number, once nothing with a lower one is under way any more.
+    fn complete_upto(&self) -> StoreFuture<'_, ClaimId>;
 
     /// The next rows of a table after `after`, each joined with what it should match, in the order of the table's key.
     fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page>;

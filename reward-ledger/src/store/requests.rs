@@ -121,7 +121,7 @@ pub enum Amended {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Standing {
-    /// Number of the last claim or reversal.
+    /// Number of the last claim or reversal; in PostgreSQL, of the last that was begun.
     pub last: ClaimId,
     /// Outbox rows that publishers still have work with.
     pub outbox_open: u64,

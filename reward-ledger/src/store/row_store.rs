@@ -63,6 +63,11 @@ pub(crate) trait RowStore: Sealed + fmt::Debug + Send + Sync + 'static {
         self.run(Scope::Read, |transaction| Ok(transaction.standing()))
     }
 
+    /// The last number, once nothing with a lower one is under way any more. A store with one writer never has such.
+    fn complete_upto(&self) -> StoreFuture<'_, ClaimId> {
+        self.run(Scope::Read, |transaction| Ok(transaction.standing().last))
+    }
+
     /// Rows that one step of an audit reads at the most.
     fn page_rows_max(&self) -> usize {
         PAGE_ROWS_MAX
@@ -172,6 +177,10 @@ impl<S: RowStore> Store for S {
 
     fn standing(&self) -> StoreFuture<'_, Standing> {
         RowStore::standing(self)
+    }
+
+    fn complete_upto(&self) -> StoreFuture<'_, ClaimId> {
+        RowStore::complete_upto(self)
     }
 
     fn page(&self, table: Table, after: Option<Cursor>) -> StoreFuture<'_, Page> {

@@ -35,6 +35,15 @@ pub(super) enum Purpose {
     Reads,
 }
 
+/// Whom a look at how far the ledger has come waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Nobody. What looks often must: every new group stands in line behind one that waits.
+    ForNobody,
+    /// All that have drawn numbers and not committed.
+    ForWriters,
+}
+
 /// What transactions are run with.
 #[derive(Debug)]
 pub(super) struct Session<'a> {
@@ -240,14 +249,18 @@ impl Session<'_> {
     }
 }
 
-/// How far the ledger has come, once nothing with a lower number is under way any more.
-pub(super) async fn standing(link: &Link) -> Result<Standing, Trouble> {
+/// How far the ledger has come. Writers are let on before the outbox is counted.
+pub(super) async fn standing(link: &Link, wait: Wait) -> Result<Standing, Trouble> {
     let action = "read how far the ledger has come";
-    link.run(action, sql::BEGIN).await?;
-    link.rows(action, sql::WAIT_FOR_WRITERS, &[&READERS_LOCK]).await?;
+    if wait == Wait::ForWriters {
+        link.run(action, sql::BEGIN).await?;
+        link.rows(action, sql::WAIT_FOR_WRITERS, &[&READERS_LOCK]).await?;
+    }
     let last = link.rows(action, sql::LAST_NUMBER, &[]).await?;
+    if wait == Wait::ForWriters {
+        link.run(action, sql::COMMIT).await?;
+    }
     let counted = link.rows(action, sql::COUNT_OUTBOX, &[]).await?;
-    link.run(action, sql::COMMIT).await?;
     let (open, dead) = match counted.first() {
         Some(row) => (column(row, 0)?, column(row, 1)?),
         None => (0, 0),

@@ -3,9 +3,9 @@
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::PostgresStore;
 use super::server::{PostgresServer, connect};
 use super::tests::{gold, is_sound};
+use super::{PostgresStore, READERS_LOCK};
 use crate::core::ClaimOutcome;
 use crate::ledger::Ledger;
 
@@ -113,6 +113,26 @@ async fn for_update_locks_no_missing_row_and_the_upsert_does() {
         Some(&SqlState::LOCK_NOT_AVAILABLE),
         "the second one waits"
     );
+}
+
+/// Who waits for a lock alone holds up all that want to share it later: what is read every few seconds must not.
+#[tokio::test]
+async fn how_far_the_ledger_has_come_is_told_beside_an_open_transaction_and_an_audit_waits_for_it() {
+    let url = PostgresServer::shared().await.database().await;
+    let ledger = Ledger::open(PostgresStore::open(&url).await.unwrap());
+    let writer = connect(&url).await.unwrap();
+    let enter = format!("BEGIN; SELECT pg_advisory_xact_lock_shared({READERS_LOCK})");
+    run(&writer, &enter).await;
+    assert_eq!(
+        ledger.standing().await.unwrap().outbox_open,
+        0,
+        "it is told while the writer is still there"
+    );
+    let (report, ()) = tokio::join!(ledger.audit(), async {
+        until_somebody_waits(&writer).await;
+        run(&writer, "COMMIT").await;
+    });
+    assert!(report.unwrap().is_clean());
 }
 
 /// A fence that is only read may be raised before the write commits.

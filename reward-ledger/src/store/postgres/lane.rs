@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 use super::PostgresConfig;
-use super::group::{self, Answers, Purpose, Session};
+use super::group::{self, Answers, Purpose, Session, Wait};
 use super::link::Link;
 use super::mailbox::{Job, LastWord, Message, Reachable, Said, Value};
 use super::statements as sql;
@@ -79,9 +79,10 @@ impl Lane {
                     // A caller that is gone is not served.
                     Message::Job(job) if job.is_gone() => {}
                     Message::Job(job) => jobs.push(job),
-                    Message::Standing { reply } => {
+                    Message::Standing { reply, .. } if reply.is_closed() => {}
+                    Message::Standing { wait, reply } => {
                         // A caller that is gone asks again, or never.
-                        let _gone = reply.send(self.standing().await);
+                        let _gone = reply.send(self.standing(wait).await);
                     }
                 }
             }
@@ -151,11 +152,11 @@ impl Lane {
         }
     }
 
-    async fn standing(&mut self) -> Result<Standing, StoreError> {
+    async fn standing(&mut self, wait: Wait) -> Result<Standing, StoreError> {
         let mut tries = Tries::start(&self.config);
         loop {
             let trouble = match self.session().await {
-                Ok(session) => match group::standing(session.link).await {
+                Ok(session) => match group::standing(session.link, wait).await {
                     Ok(standing) => {
                         self.is_back();
                         return Ok(standing);

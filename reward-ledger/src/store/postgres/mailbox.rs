@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::group::Wait;
 use crate::error::{Certainty, StorageFailure, StoreError};
 use crate::limits::GROUP_REQUESTS_MAX;
 use crate::store::row_store::Scope;
@@ -25,6 +26,7 @@ pub(super) enum Message {
     Job(Box<dyn Job>),
     /// How far the ledger has come.
     Standing {
+        wait: Wait,
         reply: oneshot::Sender<Result<Standing, StoreError>>,
     },
 }
@@ -119,8 +121,9 @@ impl Lanes {
             .await
     }
 
-    pub(super) async fn standing(&self) -> Result<Standing, StoreError> {
-        self.send(&Scope::Read, |reply| Message::Standing { reply }).await
+    pub(super) async fn standing(&self, wait: Wait) -> Result<Standing, StoreError> {
+        self.send(&Scope::Read, |reply| Message::Standing { wait, reply })
+            .await
     }
 
     async fn send<T>(

@@ -58,12 +58,12 @@ use super::transaction::Transaction;
 use super::{Health, Sealed, Standing, StoreFuture};
 use crate::error::StorageFailure;
 use crate::limits::DATABASE_PAGE_ROWS_MAX;
-use crate::types::{Partition, PlayerId, UnixMillis};
-use group::Purpose;
+use crate::types::{ClaimId, Partition, PlayerId, UnixMillis};
+use group::{Purpose, Wait};
 use lane::Lane;
 use mailbox::{Lanes, LastWord, MAILBOX_DEPTH, Mailboxes, Message};
 
-/// The advisory lock between transactions that draw numbers of claims (shared) and who asks for the last one (alone).
+/// The advisory lock between transactions that draw numbers of claims (shared) and an audit that asks for the last one (alone).
 const READERS_LOCK: i64 = 0x7265_7761_7264_0001;
 /// The advisory lock of whoever changes rows that are there already.
 const WRITERS_LOCK: i64 = 0x7265_7761_7264_0004;
@@ -168,7 +168,14 @@ impl RowStore for PostgresStore {
     }
 
     fn standing(&self) -> StoreFuture<'_, Standing> {
-        Box::pin(self.lanes.standing())
+        Box::pin(self.lanes.standing(Wait::ForNobody))
+    }
+
+    fn complete_upto(&self) -> StoreFuture<'_, ClaimId> {
+        Box::pin(async {
+            let standing = self.lanes.standing(Wait::ForWriters).await?;
+            Ok(standing.last)
+        })
     }
 
     fn page_rows_max(&self) -> usize {
