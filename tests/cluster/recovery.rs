@@ -56,10 +56,16 @@ fn a_follower_that_was_away_for_long_catches_up_by_a_snapshot_and_needs_no_new_w
         index(&trio, away, "applied_index")
     });
     trio.kill(away);
-    lock(&mut trio.client(leader), 4..LOCKS);
+    // What a message to the other one still holds on to is dropped after a later snapshot only.
+    let mut locks = 4;
     let snapshot = wait_until(
-        "the leader has taken a snapshot far beyond what the other one knows",
-        || index(&trio, leader, "snapshot_index").filter(|at| *at > known + 60),
+        "the leader has taken a snapshot, and dropped what comes after all that the other one knows",
+        || {
+            lock(&mut trio.client(leader), locks..locks + 10);
+            locks += 10;
+            let forgotten = index(&trio, leader, "purged_index").is_some_and(|at| at > known + 20);
+            index(&trio, leader, "snapshot_index").filter(|_| forgotten && locks > LOCKS)
+        },
     );
 
     start_often(&mut trio, away);
@@ -76,8 +82,8 @@ fn a_follower_that_was_away_for_long_catches_up_by_a_snapshot_and_needs_no_new_w
     trio.kill(leader);
     trio.leader_among(&[away, other]);
     let mut client = trio.client(away);
-    has_all(&mut client, LOCKS);
-    lock(&mut client, LOCKS..LOCKS + 10);
+    has_all(&mut client, locks);
+    lock(&mut client, locks..locks + 10);
 }
 
 /// The files of a folder whose names end so, the newest last.

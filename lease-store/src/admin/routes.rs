@@ -69,6 +69,7 @@ struct Cluster {
     committed_index: Option<u64>,
     applied_index: Option<u64>,
     snapshot_index: Option<u64>,
+    purged_index: Option<u64>,
     members: Vec<Member>,
 }
 
@@ -87,6 +88,7 @@ async fn cluster(State(state): State<AdminState>) -> Json<Cluster> {
         committed_index,
         applied_index,
         snapshot_index,
+        purged_index,
         members,
         ..
     } = state.store.status();
@@ -99,6 +101,7 @@ async fn cluster(State(state): State<AdminState>) -> Json<Cluster> {
         committed_index,
         applied_index,
         snapshot_index,
+        purged_index,
         members: members.into_iter().map(member).collect(),
     })
 }
