@@ -134,6 +134,9 @@ impl<'a, H: Host> Run<'a, H> {
         [from, to, step]: [&'a Expression; 3],
         block: &'a Block,
     ) -> Halting<Flow, H::Stop> {
+        // All three are worked out before any is looked at.
+        let bounds = [self.value(from)?, self.value(to)?, self.value(step)?];
+        let [from, to, step] = bounds.map(|bound| bound.to_number());
         let mut at = self.bound(from, "'for' initial value must be a number")?;
         let to = self.bound(to, "'for' limit must be a number")?;
         let step = self.bound(step, "'for' step must be a number")?;
@@ -151,8 +154,8 @@ impl<'a, H: Host> Run<'a, H> {
         Ok(Flow::Next)
     }
 
-    fn bound(&mut self, bound: &'a Expression, refusal: &str) -> Halting<f64, H::Stop> {
-        match self.value(bound)?.to_number() {
+    fn bound(&self, bound: Option<f64>, refusal: &str) -> Halting<f64, H::Stop> {
+        match bound {
             Some(number) => Ok(number),
             None => self.raise(refusal),
         }

@@ -260,6 +260,11 @@ fn errors_of_the_scripts_own_making_name_their_line() {
         ("return #nil", 1, "attempt to get length of a nil value"),
         ("for i = 1, 'x' do end", 1, "'for' limit must be a number"),
         (
+            "for i = 'x', #true do end",
+            1,
+            "attempt to get length of a boolean value",
+        ),
+        (
             "for _, v in ipairs(nil) do end",
             1,
             "bad argument #1 to 'ipairs' (table expected, got nil)",
