@@ -42,18 +42,56 @@ pub(super) fn negate(number: f64) -> f64 {
 ///
 /// A C library reads more than Lua's manual promises (`inf`, `nan`, hexadecimal fractions): those are no numbers here.
 pub(super) fn read(text: &[u8]) -> Option<f64> {
-    let text = trimmed(text);
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
+    let (is_negative, digits) = split_sign(trimmed(text));
     let number = match digits {
         [b'0', b'x' | b'X', digits @ ..] => read_hexadecimal(digits)?,
         [b'0'..=b'9' | b'.', ..] => read_decimal(digits)?,
         _ => return None,
     };
     Some(if is_negative { -number } else { number })
+}
+
+/// A base in which [`read_in_base`] reads.
+pub(super) fn base(number: i64) -> Option<u32> {
+    u32::try_from(number).ok().filter(|base| (2..=36).contains(base))
+}
+
+/// The whole number that a text spells in a base of 2 to 36: blanks around it, and `0x` in front in base 16. A number
+/// below zero counts back from 2^64, and one that is too large is 2^64.
+///
+/// Source: Lua 5.1's `tonumber` with a base, which is C's `strtoul` of 64 bits.
+pub(super) fn read_in_base(text: &[u8], base: u32) -> Option<f64> {
+    // To C a text ends at its first zero byte.
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let (is_negative, digits) = split_sign(trimmed(text));
+    let digits = match digits {
+        [b'0', b'x' | b'X', digits @ ..] if base == 16 => digits,
+        digits => digits,
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut number = Some(0_u64);
+    for digit in digits {
+        let digit = char::from(*digit).to_digit(base)?;
+        number = number.and_then(|number| {
+            let moved = number.checked_mul(u64::from(base))?;
+            moved.checked_add(u64::from(digit))
+        });
+    }
+    Some(from_unsigned(match number {
+        None => u64::MAX,
+        Some(number) if is_negative => number.wrapping_neg(),
+        Some(number) => number,
+    }))
+}
+
+fn split_sign(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    }
 }
 
 fn read_decimal(digits: &[u8]) -> Option<f64> {
@@ -149,6 +187,11 @@ pub(super) const fn from_integer(integer: i64) -> f64 {
     integer as f64
 }
 
+#[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+const fn from_unsigned(number: u64) -> f64 {
+    number as f64
+}
+
 /// A count as a number: exact, since all counts here are small.
 pub(super) fn from_count(count: usize) -> f64 {
     from_integer(i64::try_from(count).unwrap_or(i64::MAX))
@@ -224,6 +267,36 @@ mod tests {
         ] {
             assert_eq!(read(text.as_bytes()), number, "{text:?}");
         }
+    }
+
+    #[test]
+    fn whole_numbers_are_read_in_a_base_as_c_reads_them() {
+        for (text, base, number) in [
+            ("10", 16, Some(16.0)),
+            ("ff", 16, Some(255.0)),
+            (" -0xFf\t", 16, Some(18_446_744_073_709_551_361.0)),
+            ("0x", 16, None),
+            ("0x10", 2, None),
+            ("x10", 16, None),
+            ("101", 2, Some(5.0)),
+            ("102", 2, None),
+            ("zZ", 36, Some(1_295.0)),
+            ("7.5", 8, None),
+            ("1e2", 8, None),
+            ("", 8, None),
+            (" ", 8, None),
+            ("- 5", 8, None),
+            ("12 3", 8, None),
+            ("10\0zz", 16, Some(16.0)),
+            ("ffffffffffffffffff", 16, Some(18_446_744_073_709_551_616.0)),
+            ("-ffffffffffffffffff", 16, Some(18_446_744_073_709_551_616.0)),
+        ] {
+            assert_eq!(read_in_base(text.as_bytes(), base), number, "{text:?} in {base}");
+        }
+        assert_eq!(
+            [1, 2, 36, 37, -16].map(base),
+            [None, Some(2), Some(36), None, None]
+        );
     }
 
     #[test]

@@ -23,11 +23,7 @@ impl<H: Host> Run<'_, H> {
             return self.unpack(&call);
         }
         let value = match library {
-            Library::ToNumber => {
-                let value = self.any(&call, 0)?;
-                self.budget.take_steps_for(value.len())?;
-                value.to_number().map_or(Value::Nil, Value::Number)
-            }
+            Library::ToNumber => self.read_number(&call)?,
             Library::ToText => self.shown(&call)?,
             Library::Type => Value::text(self.any(&call, 0)?.type_name()),
             Library::Error => return self.error(&call),
@@ -97,6 +93,24 @@ impl<H: Host> Run<'_, H> {
         self.raise(format_args!("bad argument #{number} to '{function}' ({what})"))
     }
 
+    /// `tonumber`: in a base other than 10 it reads whole numbers alone.
+    fn read_number(&mut self, call: &Arguments) -> Halting<Value, H::Stop> {
+        let base = number::integer(self.number_or(call, 1, 10.0)?);
+        let found = if base == 10 {
+            let value = self.any(call, 0)?;
+            self.budget.take_steps_for(value.len())?;
+            value.to_number()
+        } else {
+            let text = self.text(call, 0)?;
+            let Some(base) = number::base(base) else {
+                return self.bad_argument(call, 1, "base out of range");
+            };
+            self.budget.take_steps_for(text.len())?;
+            number::read_in_base(text.as_slice(), base)
+        };
+        Ok(found.map_or(Value::Nil, Value::Number))
+    }
+
     fn shown(&mut self, call: &Arguments) -> Halting<Value, H::Stop> {
         let value = self.any(call, 0)?;
         self.budget.take_steps_to_show(&value)?;
@@ -110,7 +124,9 @@ impl<H: Host> Run<'_, H> {
         })
     }
 
+    /// `error`: at a level above 0 its text names the line, at level 1 that of the call.
     fn error<T>(&mut self, call: &Arguments) -> Halting<T, H::Stop> {
+        let level = number::integer(self.number_or(call, 1, 1.0)?);
         let value = call.get(0).clone();
         if let Value::Table(table) = &value
             && let Value::Text(error) = self.tables.field(*table, "err")
@@ -118,8 +134,14 @@ impl<H: Host> Run<'_, H> {
             return Err(Halt::Raised(error.as_slice().to_vec()));
         }
         match value.to_text() {
+            // Which line called the function that is carried out is not kept.
+            Some(_) if level > 1 => self.raise("an error at a level above 1 is not served here"),
             Some(text) => {
-                let mut said = format!("ERR user_script:{}: ", self.line).into_bytes();
+                let mut said = if level == 1 {
+                    format!("ERR user_script:{}: ", self.line).into_bytes()
+                } else {
+                    b"ERR ".to_vec()
+                };
                 self.budget.take_bytes(text.len())?;
                 said.extend_from_slice(text.as_slice());
                 Err(Halt::Raised(said))

@@ -153,6 +153,14 @@ fn library_functions_do_what_they_do_in_lua() {
             "[100 5]",
         ),
         (
+            "return {tonumber('10', 16), tonumber(10, 2), tonumber('1e2', 10), tonumber('7', nil), tonumber('9', 8)}",
+            "[16 2 100 7]",
+        ),
+        (
+            "local function two() return '11', 2 end return tonumber(two())",
+            "3",
+        ),
+        (
             "return type(nil) .. type(1) .. type('') .. type({}) .. type(true)",
             "\"nilnumberstringtableboolean\"",
         ),
@@ -270,10 +278,51 @@ fn errors_of_the_scripts_own_making_name_their_line() {
             "bad argument #1 to 'ipairs' (table expected, got nil)",
         ),
         ("error('boom')", 1, "boom"),
+        ("\nerror('boom', 1)", 2, "boom"),
+        (
+            "error('boom', 2)",
+            1,
+            "an error at a level above 1 is not served here",
+        ),
+        (
+            "local function far() return 'boom', 2 end error(far())",
+            1,
+            "an error at a level above 1 is not served here",
+        ),
+        (
+            "return tonumber('1', 37)",
+            1,
+            "bad argument #2 to 'tonumber' (base out of range)",
+        ),
+        (
+            "return tonumber('1', 'x')",
+            1,
+            "bad argument #2 to 'tonumber' (number expected, got string)",
+        ),
+        (
+            "return tonumber({}, 16)",
+            1,
+            "bad argument #1 to 'tonumber' (string expected, got table)",
+        ),
         ("local t = {} t[nil] = 1", 1, "table index is nil"),
     ] {
         let digest = "abababababababababababababababababababab";
         let expected = format!("-ERR user_script:{line}: {said} script: {digest}, on @user_script:{line}.");
         assert_eq!(say(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_error_at_level_0_is_said_as_it_is() {
+    let digest = "abababababababababababababababababababab";
+    for text in [
+        "\nerror('boom', 0)",
+        "\nlocal function f() return 'boom', 0 end error(f())",
+    ] {
+        assert_eq!(
+            say(text),
+            format!("-ERR boom script: {digest}, on @user_script:2."),
+            "{text}"
+        );
     }
 }

@@ -12,7 +12,7 @@ const MORE: &str = "nil true false 0 1 2 -1 3.5 1e15 KEYS ARGV KEYS[2] ARGV[2] A
     'type' 'pttl' 'publish' 'select' 'NX' 'XX' 'GET' 'KEEPTTL' 'PX' 'EX' 'GT' 'a' 'b' 'token-1' '10' ''";
 
 /// Statements that are put between two lines.
-const STATEMENTS: [&str; 14] = [
+const STATEMENTS: [&str; 16] = [
     "while true do end",
     "repeat until true",
     "for i = 1, 3 do redis.call('set', KEYS[1], i) end",
@@ -25,7 +25,9 @@ const STATEMENTS: [&str; 14] = [
     "do local function f(n) if n < 1 then return 0 end return n + f(n - 1) end redis.call('set', 'c', f(9)) end",
     "do local s = 'x' for i = 1, 40 do s = s .. s end end",
     "error('stop')",
+    "error('stop', 0)",
     "error({err = 'MINE stop'})",
+    "do return {tonumber(ARGV[2], 16), tonumber('z1', 36), tonumber('-7', 8), tonumber(ARGV[1], 2) or 'none'} end",
     "do return tostring(ARGV[2] / 7) end",
 ];
 
@@ -116,7 +118,12 @@ fn first_word(text: &str) -> usize {
 
 /// Whether Redis bears it: 7.0 ends with a crash when an error is raised by a table that does not say what it is.
 pub(super) fn is_borne_by_redis(text: &str) -> bool {
-    let known = ["error('stop')", "error({err = 'MINE stop'})", "error_reply"];
+    let known = [
+        "error('stop')",
+        "error('stop', 0)",
+        "error({err = 'MINE stop'})",
+        "error_reply",
+    ];
     let rest = known
         .iter()
         .fold(text.to_owned(), |rest, known| rest.replace(known, ""));
