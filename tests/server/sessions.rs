@@ -130,7 +130,24 @@ fn the_small_commands_answer_as_redis_does() {
         expect(&mut client, "CLIENT SETINFO LIB-NAME redis-py(x,y)", "+OK\r\n");
         expect(&mut client, "CLIENT SETINFO LIB-VER 8.1.0", "+OK\r\n");
         expect(&mut client, "CLIENT TRACKING ON OPTIN", "+OK\r\n");
+        expect(&mut client, "client tracking on noloop optin", "+OK\r\n");
         expect(&mut client, "CLIENT TRACKING OFF", "+OK\r\n");
+        for followed in [
+            "",
+            " BCAST",
+            " OPTOUT",
+            " OPTIN BCAST",
+            " OPTIN PREFIX a",
+            " NOLOOP",
+        ] {
+            let refused = client.say(&format!("CLIENT TRACKING ON{followed}"));
+            assert!(refused.starts_with("-ERR no key is followed here"), "{refused}");
+        }
+        expect(
+            &mut client,
+            "CLIENT TRACKING MAYBE OPTIN",
+            "-ERR syntax error\r\n",
+        );
         let refused = client.say("CLIENT MAINT_NOTIFICATIONS ON");
         assert!(
             refused.starts_with("-ERR unknown subcommand 'MAINT_NOTIFICATIONS'"),

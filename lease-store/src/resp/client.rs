@@ -1,5 +1,6 @@
 //! `CLIENT`: what connection libraries say about themselves.
 
+use lease_core::redis::syntax_error;
 use lease_core::wire::{ErrorWord, Reply, Request};
 
 use super::session::Session;
@@ -59,12 +60,29 @@ fn set_info(request: &Request) -> Reply {
     }
 }
 
-/// Nothing is cached for anybody, so nothing ever has to be invalidated: both answers are true.
+/// With `OPTIN` a key is followed only behind `CLIENT CACHING YES`, which is not served: so nothing ever has to be
+/// invalidated. A client that asked for anything else would trust a cache that nobody invalidates.
 fn tracking(request: &Request) -> Reply {
     let mode = request.arg(2).unwrap_or_default();
-    if mode.eq_ignore_ascii_case(b"ON") || mode.eq_ignore_ascii_case(b"OFF") {
+    let is_known =
+        |option: &[u8]| option.eq_ignore_ascii_case(b"OPTIN") || option.eq_ignore_ascii_case(b"NOLOOP");
+    let all_known = request.args().skip(3).all(is_known);
+    if mode.eq_ignore_ascii_case(b"OFF") && all_known {
+        return Reply::OK;
+    }
+    if !mode.eq_ignore_ascii_case(b"ON") {
+        return syntax_error().into();
+    }
+    let opts_in = request
+        .args()
+        .skip(3)
+        .any(|option| option.eq_ignore_ascii_case(b"OPTIN"));
+    if opts_in && all_known {
         Reply::OK
     } else {
-        Reply::error(ErrorWord::Err, "syntax error")
+        Reply::error(
+            ErrorWord::Err,
+            "no key is followed here: CLIENT TRACKING takes ON OPTIN, with or without NOLOOP, and OFF",
+        )
     }
 }
