@@ -11,6 +11,8 @@ use crate::trio::{NODES, Trio, others};
 /// Clients of each follower: enough that some of them wait for an answer whenever the leader is killed.
 const CLIENTS: usize = 8;
 const KILLS: usize = 3;
+/// Flushes, each right behind a change: enough that a follower lags behind some.
+const FLUSHES: usize = 100;
 
 #[test]
 fn plain_sets_through_followers_survive_the_leader_and_leave_no_orphan() {
@@ -61,4 +63,25 @@ fn set_keys(goes_on: &GoesOn, mut client: Client, name: &str) -> Vec<(String, St
         sets.push((key, show(&reply)));
     }
     sets
+}
+
+#[test]
+fn a_flush_through_a_follower_ends_what_was_set_before_it() {
+    let spawn = |trio: &mut Trio, id| {
+        let launch = trio.launch(id).args(["--allow-flush"]);
+        trio.spawn_as(id, launch);
+    };
+    let trio = Trio::form_by(NODES, spawn);
+    let leader = trio.leader();
+    let mut setter = trio.client(leader);
+    for (round, follower) in others(leader).into_iter().cycle().take(FLUSHES).enumerate() {
+        assert_eq!(setter.say(&format!("SET key-{round} v")), "+OK");
+        // This follower may not have applied the SET yet.
+        assert_eq!(trio.client(follower).say("FLUSHDB"), "+OK");
+        assert_eq!(
+            setter.say("DBSIZE"),
+            ":0",
+            "after flush {round}, by node {follower}"
+        );
+    }
 }

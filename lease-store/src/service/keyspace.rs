@@ -73,7 +73,8 @@ impl<R: Rt> Store<R> {
         }
     }
 
-    /// Ends the keys of a database, some at a time: those that come meanwhile may stay. Says how many it ended.
+    /// Ends the keys of a database, some at a time: all that were there at the call, and of those that come meanwhile
+    /// some may stay. Says how many it ended.
     ///
     /// # Errors
     /// [`CallError`] says whether some may have been ended.
@@ -82,9 +83,8 @@ impl<R: Rt> Store<R> {
     /// Dropped, some keys are ended and others are not.
     pub async fn flush_database(&self, database: Database) -> Result<u64, CallError> {
         let mut ended = 0_u64;
-        let mut cursor = 0;
+        let mut page = self.scan_keys(database, 0, PAGE as u64).await?;
         loop {
-            let page = self.look_at_page(database, cursor);
             let names = page.leases.into_iter().map(|lease| lease.name);
             let keys: Vec<LeaseKey> = names.map(|name| LeaseKey::new(database, name)).collect();
             let some = u64::try_from(keys.len()).unwrap_or(u64::MAX);
@@ -92,10 +92,10 @@ impl<R: Rt> Store<R> {
                 self.change(KeyCommand::Delete { keys }).await?;
                 ended = ended.saturating_add(some);
             }
-            cursor = page.next_cursor;
-            if cursor == 0 {
+            if page.next_cursor == 0 {
                 return Ok(ended);
             }
+            page = self.look_at_page(database, page.next_cursor);
         }
     }
 
