@@ -5,6 +5,8 @@ use std::io::{Read as _, Write as _};
 use tests::resp::{encoded, words};
 use tests::{Client, Launch, Node};
 
+use crate::overload::raise_own_descriptors;
+
 /// A client that was there before, and must be served as before.
 struct Bystander(Client);
 
@@ -243,6 +245,9 @@ fn random_bytes_end_no_server() {
 #[test]
 fn ten_thousand_idle_connections_cost_little_and_others_are_served() {
     const IDLE: usize = 10_000;
+    // Beside them, a process has files and sockets of its own, and of other tests.
+    const DESCRIPTORS: u64 = 14_000;
+    let limit = raise_own_descriptors();
     let node = Launch::in_memory().args(["--max-connections", "10100"]).start();
     let mut bystander = Bystander::of(&node);
     let before = node.resident_bytes();
@@ -250,8 +255,15 @@ fn ten_thousand_idle_connections_cost_little_and_others_are_served() {
         .map_while(|_| std::net::TcpStream::connect(node.resp()).ok())
         .collect();
     bystander.expect_served();
-    // A machine may allow fewer descriptors to this process or to the server's.
-    assert!(open.len() > 900, "only {} connections", open.len());
+    let are_allowed = limit.is_none_or(|limit| limit >= DESCRIPTORS);
+    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    // Somebody's own machine may allow fewer descriptors.
+    let wanted = if are_allowed || is_ci { IDLE } else { 900 };
+    assert!(
+        open.len() >= wanted,
+        "only {} of {wanted} connections; the hard limit of descriptors is {limit:?}, and {DESCRIPTORS} would do",
+        open.len()
+    );
     for idle in [open.first(), open.last()].into_iter().flatten() {
         let mut idle = idle;
         idle.write_all(b"PING\r\n").unwrap();

@@ -65,8 +65,9 @@ fn connections(node: &Node) -> usize {
     line.unwrap().parse().unwrap()
 }
 
-/// Both ends of each connection may count against one limit.
-fn raise_own_descriptors() {
+/// Raises the descriptors of this process, and of the servers that it starts, as far as it may. Says how far: `None` is
+/// without a limit. Both ends of each connection may count against one limit.
+pub(crate) fn raise_own_descriptors() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -74,6 +75,7 @@ fn raise_own_descriptors() {
         maximum,
     };
     setrlimit(Resource::Nofile, raised).unwrap();
+    maximum
 }
 
 #[test]
