@@ -115,6 +115,9 @@ pub const ERROR_TEXT_BYTES_MAX: usize = 1_024;
 pub const REPLY_DEPTH_MAX: usize = 8;
 /// Elements of one reply at the most, at all levels: the largest listing has 6,000.
 pub const REPLY_ELEMENTS_MAX: usize = 65_536;
+/// Bytes of values that one command reads at the most, and all reads of one transaction together: two of the longest. A
+/// key may be named many times in one request, and each time its value goes into the reply.
+pub const REPLY_VALUES_BYTES_MAX: usize = 2 * VALUE_BYTES_MAX;
 /// One reply at the most, in bytes with its framing.
 pub const REPLY_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 
@@ -151,3 +154,7 @@ const _: () =
 const _: () = assert!(UNAUTHENTICATED_ARGUMENTS_MAX < REQUEST_ARGUMENTS_MAX);
 const _: () = assert!(READ_BYTES <= BUFFER_KEEP_BYTES && ERROR_TEXT_BYTES_MAX < INLINE_BYTES_MAX);
 const _: () = assert!(VALUE_BYTES_MAX + BULK_SLACK_BYTES < REPLY_BYTES_MAX);
+const _: () = assert!(
+    REPLY_VALUES_BYTES_MAX + 64 * REPLY_ELEMENTS_MAX < REPLY_BYTES_MAX,
+    "a reply of values has room for its framing"
+);

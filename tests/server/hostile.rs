@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
+use lease_core::wire::Reply;
 use tests::resp::{encoded, words};
 use tests::{Client, Launch, Node};
 
@@ -198,7 +199,7 @@ fn a_client_that_never_reads_costs_one_batch_of_answers_and_holds_up_nobody() {
     let value = vec![b'v'; 500_000];
     assert_eq!(
         bystander.0.call_args(&[b"SET".as_slice(), b"big", &value]),
-        lease_core::wire::Reply::OK
+        Reply::OK
     );
     let before = node.resident_bytes();
     let mut deaf = node.client();
@@ -214,7 +215,7 @@ fn a_client_that_never_reads_costs_one_batch_of_answers_and_holds_up_nobody() {
     );
     // It begins to read after all: it is answered.
     for _ in 0..20 {
-        assert_eq!(deaf.receive(), lease_core::wire::Reply::bulk(&value));
+        assert_eq!(deaf.receive(), Reply::bulk(&value));
     }
     bystander.expect_served();
 }
@@ -274,4 +275,47 @@ fn ten_thousand_idle_connections_cost_little_and_others_are_served() {
     bystander.expect_served();
     let each = node.resident_bytes().saturating_sub(before) / open.len() as u64;
     assert!(each < 32 * 1_024, "{each} bytes for an idle connection");
+}
+
+#[test]
+fn a_value_that_is_read_many_times_in_one_request_is_refused_before_it_is_copied() {
+    let node = Launch::in_memory().start();
+    let mut bystander = Bystander::of(&node);
+    let value = "v".repeat(1_024 * 1_024);
+    let mut client = node.client();
+    client.call_args(&["SET", "big", &value]);
+    let before = node.resident_bytes();
+    let read = |times: usize| {
+        let mut request = vec!["big"; times + 1];
+        request[0] = "MGET";
+        request
+    };
+    let refused = tests::show::show(&client.call_args(&read(65_000)));
+    assert!(refused.starts_with("-LIMIT "), "{refused}");
+    client.call("MULTI");
+    client.call_args(&read(4_097));
+    let refused = client.say("EXEC");
+    assert!(
+        refused.starts_with("-LIMIT ") && refused.contains("4096"),
+        "{refused}"
+    );
+    for also in ["GET small", "SET small s"] {
+        client.call("MULTI");
+        for _ in 0..20 {
+            client.call_args(&read(3));
+        }
+        client.call(also);
+        let Reply::Array(answers) = client.call("EXEC") else {
+            panic!("the answers of a transaction")
+        };
+        let is_refused = |reply: &&Reply| matches!(reply, Reply::Error(_));
+        assert_eq!(
+            answers.iter().filter(is_refused).count(),
+            10,
+            "32 of 60 values fit"
+        );
+    }
+    bystander.expect_served();
+    let grown = node.resident_bytes().saturating_sub(before);
+    assert!(grown < 256 * 1_024 * 1_024, "it took {grown} bytes");
 }

@@ -1,8 +1,9 @@
 //! What an outcome, or what was seen, is answered.
 
 use super::ask::{Change, ChangeReply, Look, LookReply};
+use crate::limits::REPLY_VALUES_BYTES_MAX;
 use crate::machine::{Holder, KeyCommand, Outcome, digest};
-use crate::wire::{Line, Reply};
+use crate::wire::{ErrorReply, ErrorWord, Line, Reply};
 
 const STRING: Reply = Reply::Simple(Line::from_static("string"));
 const NONE: Reply = Reply::Simple(Line::from_static("none"));
@@ -47,9 +48,24 @@ impl Look {
         }
     }
 
-    /// The answer to what was seen of each key, in order, when the wall clock showed `wall_ms` since 1970.
+    /// Bytes of the values that an answer to what was seen holds; 0 for one that holds none.
+    #[must_use]
+    pub fn value_bytes(&self, seen: &[Option<Holder>]) -> usize {
+        let with_values = matches!(
+            self.reply,
+            LookReply::Value | LookReply::Values | LookReply::Range { .. }
+        );
+        let lengths = seen.iter().flatten().map(|holder| holder.owner.as_bytes().len());
+        lengths.filter(|_| with_values).fold(0, usize::saturating_add)
+    }
+
+    /// The answer to what was seen of each key, in order, when the wall clock showed `wall_ms` since 1970. More values
+    /// than [`REPLY_VALUES_BYTES_MAX`] are refused before any is copied.
     #[must_use]
     pub fn reply(&self, seen: &[Option<Holder>], wall_ms: i64) -> Reply {
+        if self.value_bytes(seen) > REPLY_VALUES_BYTES_MAX {
+            return too_many_values().into();
+        }
         let one = seen.first().and_then(Option::as_ref);
         let value = one.map(|holder| holder.owner.as_bytes());
         match &self.reply {
@@ -75,6 +91,15 @@ impl Look {
             }
         }
     }
+}
+
+/// The error for reads whose values would not fit one reply.
+#[must_use]
+pub fn too_many_values() -> ErrorReply {
+    ErrorReply::new(
+        ErrorWord::Limit,
+        format_args!("one reply holds at most {REPLY_VALUES_BYTES_MAX} bytes of values"),
+    )
 }
 
 fn value_of(holder: Option<&Holder>) -> Reply {

@@ -1,7 +1,8 @@
 use super::{Asked, Context, KeyVerb, ask, matches};
+use crate::limits::VALUE_BYTES_MAX;
 use crate::machine::{Command, LeaseMachine, Outcome};
-use crate::types::{Database, Timestamp};
-use crate::wire::{Protocol, Reply};
+use crate::types::{Database, OwnerId, Timestamp};
+use crate::wire::{ErrorWord, Protocol, Reply};
 
 const WALL_MS: i64 = 1_800_000_000_000;
 
@@ -234,4 +235,31 @@ fn a_hostile_pattern_is_not_slow() {
     let pattern = b"*a".repeat(200);
     let text = b"a".repeat(100_000);
     assert!(!matches(&[pattern, b"b".to_vec()].concat(), &text));
+}
+
+#[test]
+fn values_beyond_one_reply_are_refused_before_they_are_copied() {
+    let mut lab = Lab::new();
+    lab.say("SET a 1");
+    let context = Context {
+        database: Database::ZERO,
+        value_bytes_max: VALUE_BYTES_MAX,
+        wall_ms: None,
+    };
+    let Ok(Asked::Look(look)) = ask(KeyVerb::parse(b"MGET").unwrap(), &[b"MGET", b"a"], &context) else {
+        panic!("a read")
+    };
+    let Outcome::Looked(mut seen) = lab.commit(look.command().into()) else {
+        panic!("what is seen")
+    };
+    let mut holder = seen.remove(0).unwrap();
+    holder.owner = OwnerId::redis_value(vec![0; 1_024 * 1_024]).unwrap();
+    let reply = |times| look.reply(&vec![Some(holder.clone()); times], 0);
+    assert!(matches!(reply(32), Reply::Array(values) if values.len() == 32));
+    for times in [33, 65_535] {
+        let Reply::Error(refused) = reply(times) else {
+            panic!("{times} values")
+        };
+        assert_eq!(refused.word(), Some(ErrorWord::Limit));
+    }
 }

@@ -15,7 +15,7 @@ use super::keys::{answered, context, wall_ms};
 use super::plan::Plan;
 use super::pubsub::Pubsub;
 use super::verb::{InTransaction, Part, Verb};
-use crate::service::looked;
+use crate::service::{Room, looked};
 use crate::store::LeaseStore;
 
 /// Bytes that one transaction holds until `EXEC`, at the most.
@@ -171,11 +171,14 @@ async fn execute(store: LeaseStore, pubsub: Arc<Pubsub>, watched: Vec<Watched>, 
         Ok(None) => return Reply::NilArray.into(),
         Err(error) => return error.to_reply().into(),
     };
-    let mut outcomes = outcomes.into_iter();
+    let (mut outcomes, mut room) = (outcomes.into_iter(), Room::whole());
     let replies = steps.into_iter().map(|step| match step {
         Step::Told(reply) => reply,
         Step::Change(change) => answered(&pubsub, &change, outcomes.next().unwrap_or(Outcome::NotFound)),
-        Step::Look(look) => looked(&look, outcomes.next().unwrap_or(Outcome::NotFound), wall_ms()),
+        Step::Look(look) => {
+            let outcome = outcomes.next().unwrap_or(Outcome::NotFound);
+            looked(&look, outcome, wall_ms(), &mut room)
+        }
     });
     Reply::Array(replies.collect()).into()
 }

@@ -1,9 +1,11 @@
 //! The commands of Redis's string keys: a key is a lease, and its value names the owner.
 
+use lease_core::limits::{KEYS_PER_CHANGE_MAX, REPLY_VALUES_BYTES_MAX};
 use lease_core::machine::{
-    Command, Holder, KeyCommand, LeaseKey, Outcome, Set, SetCondition, Sighting, TtlCondition, Watched,
+    Command, Holder, KeyCommand, LeaseKey, Outcome, Refusal, Set, SetCondition, Sighting, TtlCondition,
+    Watched,
 };
-use lease_core::redis::{Change, Look};
+use lease_core::redis::{Change, Look, too_many_values};
 use lease_core::wire::Reply;
 use lease_core::{FenceToken, OwnerId, Ttl};
 
@@ -122,6 +124,10 @@ impl<R: Rt> Store<R> {
             .chain(looks.iter().flatten())
             .cloned()
             .collect();
+        if keys.len() > KEYS_PER_CHANGE_MAX {
+            let max = KEYS_PER_CHANGE_MAX as u64;
+            return Err(Refusal::TooManyKeys { max }.into());
+        }
         let mut seen = self.see_all(&keys).await?.into_iter();
         for before in watched_before {
             let now = seen.next().flatten();
@@ -234,10 +240,27 @@ pub(crate) fn changed(asked: &Change, outcome: Outcome) -> Reply {
     }
 }
 
-/// How what a transaction saw is answered.
-pub(crate) fn looked(asked: &Look, outcome: Outcome, wall_ms: i64) -> Reply {
+/// Bytes of values that the reads of one transaction may still be answered with.
+#[derive(Debug)]
+pub(crate) struct Room(usize);
+
+impl Room {
+    /// That of a whole transaction.
+    pub(crate) const fn whole() -> Self {
+        Self(REPLY_VALUES_BYTES_MAX)
+    }
+}
+
+/// How what a transaction saw is answered: with an error in place of values that have no room any more.
+pub(crate) fn looked(asked: &Look, outcome: Outcome, wall_ms: i64, room: &mut Room) -> Reply {
     match outcome {
-        Outcome::Looked(seen) => asked.reply(&seen, wall_ms),
+        Outcome::Looked(seen) => match room.0.checked_sub(asked.value_bytes(&seen)) {
+            Some(left) => {
+                room.0 = left;
+                asked.reply(&seen, wall_ms)
+            }
+            None => too_many_values().into(),
+        },
         other => unexpected("a read of keys", other).to_reply(),
     }
 }

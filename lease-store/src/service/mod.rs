@@ -14,7 +14,7 @@ mod leases;
 mod scripts;
 
 pub use call_error::CallError;
+pub(crate) use keys::{Room, changed, looked};
 pub use keys::{Stored, TtlAnswer};
-pub(crate) use keys::{changed, looked};
 pub(crate) use scripts::Attempt;
 pub use scripts::{NamedScript, ScriptCall};
