@@ -109,6 +109,13 @@ pub const READ_BYTES: usize = 16 * 1_024;
 /// A connection's read buffer that has grown above this is given back once it is empty, in bytes.
 pub const BUFFER_KEEP_BYTES: usize = 64 * 1_024;
 
+/// Longest pattern of `KEYS`, `SCAN`, `PSUBSCRIBE` and `PUBSUB CHANNELS`, in bytes: as the longest name of a lease. What
+/// a comparison takes grows with the pattern times the text.
+pub const PATTERN_BYTES_MAX: usize = 1_024;
+/// Longest key or channel that is compared with every kind of pattern, in bytes: a longer one only with those that have
+/// no `*` but at their end, which takes no more than to walk through it.
+pub const PATTERN_TEXT_BYTES_MAX: usize = 1_024;
+
 /// Longest error text that is sent, in bytes: room for a cause and a remedy, never for a whole value.
 pub const ERROR_TEXT_BYTES_MAX: usize = 1_024;
 /// Arrays within arrays of one reply at the most. Ours need two levels; a deeper one would only spend stack.
@@ -147,6 +154,7 @@ const _: () = assert!(
 );
 const _: () =
     assert!(SCRIPT_STEPS_ALWAYS < SCRIPT_STEPS_MAX && SCRIPT_STEPS_MAX <= SCRIPT_STEPS_PER_ENTRY_MAX);
+const _: () = assert!(NAME_BYTES_MAX <= PATTERN_TEXT_BYTES_MAX && NAME_BYTES_MAX <= PATTERN_BYTES_MAX);
 const _: () = assert!(ISSUED_TOKEN_MAX < FENCE_TOKEN_MAX);
 const _: () = assert!(PRUNE_RECORDS_MAX > BATCH_COMMANDS_MAX);
 const _: () =

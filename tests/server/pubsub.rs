@@ -129,12 +129,14 @@ fn subscriptions_are_bounded() {
         assert!(answer.starts_with("("), "{answer}");
     }
     assert!(client.say("PSUBSCRIBE more*").starts_with("-LIMIT "));
-    let long = "x".repeat(2_000);
-    assert!(
-        node.client()
-            .say(&format!("PSUBSCRIBE {long}"))
-            .starts_with("-LIMIT ")
-    );
+    let long = "x".repeat(1_025);
+    for with_pattern in ["PSUBSCRIBE", "PUBSUB CHANNELS", "KEYS", "SCAN 0 MATCH"] {
+        let refused = node.client().say(&format!("{with_pattern} {long}"));
+        assert_eq!(
+            refused,
+            "-LIMIT a pattern has at most 1024 bytes, this one has 1025"
+        );
+    }
     assert!(
         node.client()
             .say(&format!("SUBSCRIBE {long}"))

@@ -1,16 +1,44 @@
 //! Patterns of `KEYS`, `SCAN` and `PSUBSCRIBE`.
 
+use crate::limits::{PATTERN_BYTES_MAX, PATTERN_TEXT_BYTES_MAX};
+use crate::wire::{ErrorReply, ErrorWord};
+
+/// A pattern that a client gives.
+///
+/// # Errors
+/// The reply that refuses one of more than [`PATTERN_BYTES_MAX`].
+pub fn read_pattern(text: &[u8]) -> Result<&[u8], ErrorReply> {
+    if text.len() > PATTERN_BYTES_MAX {
+        let len = text.len();
+        return Err(ErrorReply::new(
+            ErrorWord::Limit,
+            format_args!("a pattern has at most {PATTERN_BYTES_MAX} bytes, this one has {len}"),
+        ));
+    }
+    Ok(text)
+}
+
 /// Whether `text` is as `pattern` says: `*` any bytes, `?` one byte, `[a-z]` and `[^a]` one of a class, `\` before a byte
 /// that is meant as it is.
 ///
-/// It takes at most `pattern.len() * text.len()` steps: of several `*` only the last is tried again.
+/// It takes at most `pattern.len() * text.len()` steps: of several `*` only the last is tried again. A text of more than
+/// [`PATTERN_TEXT_BYTES_MAX`] fits no pattern with a `*` elsewhere than at its end: then the steps are those of the
+/// longer of both, and no such text holds up who compares.
 #[must_use]
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let last = pattern.iter().rposition(|byte| *byte != b'*');
+    let before = last.and_then(|last| pattern.get(..last)).unwrap_or_default();
+    if text.len() > PATTERN_TEXT_BYTES_MAX && before.contains(&b'*') {
+        return false;
+    }
     let (mut at, mut rest) = (pattern, text);
     // Behind the last `*`: what is left of the pattern, and of the text where it was tried last.
     let mut again: Option<(&[u8], &[u8])> = None;
     loop {
         if let [b'*', behind @ ..] = at {
+            if behind.is_empty() {
+                return true;
+            }
             at = behind;
             again = Some((behind, rest));
             continue;

@@ -17,7 +17,7 @@ mod verb;
 
 pub use arguments::{Context, read_integer, syntax_error};
 pub use ask::{Asked, Change, Look, ask};
-pub use glob::matches;
+pub use glob::{matches, read_pattern};
 pub use reply::too_many_values;
 pub use verb::{Arity, KeyVerb, wrong_arity};
 

@@ -1,5 +1,5 @@
-use super::{Asked, Context, KeyVerb, ask, matches};
-use crate::limits::VALUE_BYTES_MAX;
+use super::{Asked, Context, KeyVerb, ask, matches, read_pattern};
+use crate::limits::{PATTERN_BYTES_MAX, PATTERN_TEXT_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::machine::{Command, LeaseMachine, Outcome};
 use crate::types::{Database, OwnerId, Timestamp};
 use crate::wire::{ErrorWord, Protocol, Reply};
@@ -232,9 +232,35 @@ fn patterns_are_read_as_redis_reads_them() {
 
 #[test]
 fn a_hostile_pattern_is_not_slow() {
-    let pattern = b"*a".repeat(200);
-    let text = b"a".repeat(100_000);
-    assert!(!matches(&[pattern, b"b".to_vec()].concat(), &text));
+    let pattern = [b"*a".repeat(200), b"b".to_vec()].concat();
+    assert!(!matches(&pattern, &b"a".repeat(PATTERN_TEXT_BYTES_MAX)));
+    assert!(!matches(&pattern, &b"a".repeat(VALUE_BYTES_MAX)));
+}
+
+#[test]
+fn a_long_text_fits_only_patterns_that_are_walked_through_once() {
+    let text = b"a".repeat(PATTERN_TEXT_BYTES_MAX + 1);
+    let whole = text.as_slice();
+    for (pattern, fits) in [
+        (b"*".as_slice(), true),
+        (b"a*", true),
+        (b"[a-b]?a***", true),
+        (b"b*", false),
+        (b"*a", false),
+        (b"a*a*", false),
+        (whole, true),
+    ] {
+        assert_eq!(matches(pattern, whole), fits, "{}", pattern.escape_ascii());
+    }
+    assert!(matches(b"*a", &text[1..]));
+}
+
+#[test]
+fn a_pattern_is_bounded() {
+    let longest = b"*".repeat(PATTERN_BYTES_MAX);
+    assert_eq!(read_pattern(&longest), Ok(longest.as_slice()));
+    let refused = read_pattern(&[longest, b"*".to_vec()].concat()).unwrap_err();
+    assert_eq!(refused.word(), Some(ErrorWord::Limit));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `KEYS`, `SCAN`, `DBSIZE`, `FLUSHDB`, `FLUSHALL`: for operators and test suites.
 
 use lease_core::Database;
-use lease_core::redis::{matches, read_integer, syntax_error};
+use lease_core::redis::{matches, read_integer, read_pattern, syntax_error};
 use lease_core::wire::{ErrorReply, ErrorWord, Reply, Request};
 
 use super::connection::Connection;
@@ -23,7 +23,10 @@ pub(super) fn size(connection: &Connection) -> Plan {
 
 /// `KEYS pattern`
 pub(super) fn keys(connection: &Connection, request: &Request) -> Plan {
-    let pattern = request.arg(1).unwrap_or_default().to_vec();
+    let pattern = match read_pattern(request.arg(1).unwrap_or_default()) {
+        Ok(pattern) => pattern.to_vec(),
+        Err(refused) => return Plan::Now(refused.into()),
+    };
     let (store, database) = (connection.store.clone(), connection.session.database);
     read(async move {
         let wanted = |name: &[u8]| matches(&pattern, name);
@@ -86,7 +89,7 @@ fn read_scan(request: &Request) -> Result<Scan, ErrorReply> {
             }
             scan.count = count;
         } else if option.eq_ignore_ascii_case(b"MATCH") {
-            scan.pattern = Some(value.to_vec());
+            scan.pattern = Some(read_pattern(value)?.to_vec());
         } else if option.eq_ignore_ascii_case(b"TYPE") {
             scan.strings = value.eq_ignore_ascii_case(b"string");
         } else {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lease_core::SharedBytes;
+use lease_core::redis::read_pattern;
 use lease_core::wire::{ErrorWord, Reply, Request};
 
 use super::topics::{TooMany, Topic};
@@ -38,6 +39,11 @@ impl Connection {
             .subscriber
             .get_or_insert_with(|| pubsub.subscriber(id));
         let replies = request.args().skip(1).map(|name| {
+            if topic == Topic::Pattern
+                && let Err(refused) = read_pattern(name)
+            {
+                return refused.into();
+            }
             let name = SharedBytes::from(name);
             match subscriber.add(topic, &name) {
                 Ok(()) => confirmation(word, Reply::bulk(name.as_slice()), subscriber.count()),
@@ -84,8 +90,13 @@ impl Connection {
             if request.len() > 3 {
                 return wrong_arity("pubsub|channels");
             }
-            let channels = pubsub.channels(request.arg(2).unwrap_or(b"*"));
-            return Reply::Array(channels.iter().map(|name| Reply::bulk(name.as_slice())).collect());
+            return match read_pattern(request.arg(2).unwrap_or(b"*")) {
+                Ok(pattern) => {
+                    let channels = pubsub.channels(pattern);
+                    Reply::Array(channels.iter().map(|name| Reply::bulk(name.as_slice())).collect())
+                }
+                Err(refused) => refused.into(),
+            };
         }
         if is(b"NUMSUB") {
             let counted = request.args().skip(2).flat_map(|channel| {

@@ -15,8 +15,6 @@ const SUBSCRIPTIONS_MAX: usize = 200_000;
 const NAMES_BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Different patterns at the most: every message is compared with all of them.
 const PATTERNS_MAX: usize = 1_024;
-/// Longest pattern, in bytes, for the same reason.
-const PATTERN_BYTES_MAX: usize = 1_024;
 
 /// What is subscribed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +56,7 @@ impl Topics {
 
     fn admits(&self, topic: Topic, name: &SharedBytes) -> bool {
         let is_new = !self.patterns.contains_key(name);
-        let pattern_fits = topic == Topic::Channel
-            || (name.len() <= PATTERN_BYTES_MAX && (!is_new || self.patterns.len() < PATTERNS_MAX));
+        let pattern_fits = topic == Topic::Channel || !is_new || self.patterns.len() < PATTERNS_MAX;
         pattern_fits
             && self.subscriptions < SUBSCRIPTIONS_MAX
             && self.bytes.saturating_add(name.len()) <= NAMES_BYTES_MAX
