@@ -71,16 +71,15 @@ pub(super) enum Whose<I> {
 /// One entry being filled.
 pub(super) struct Batch<I> {
     pub(super) whose: Vec<Whose<I>>,
-    /// Callers that left, or waited too long, before their command was sent off, or sent again.
+    /// Callers that left before their command was sent off, or sent again.
     pub(super) gone: Vec<Ask<I>>,
     bytes: usize,
 }
 
-impl<I: Instant> Batch<I> {
-    /// Fills an entry with what waits at `now`: what must be undone, `first`, what was put aside, and what stands in the
+impl<I> Batch<I> {
+    /// Fills an entry with what waits now: what must be undone, `first`, what was put aside, and what stands in the
     /// mailbox. It never holds more commands than an entry may: every replica would stop at it, for good.
     pub(super) fn fill(
-        now: I,
         orphans: &Orphans,
         first: Option<Ask<I>>,
         waiting: &mut VecDeque<Ask<I>>,
@@ -97,16 +96,16 @@ impl<I: Instant> Batch<I> {
         {
             batch.push(undoing.command.body_len(), Whose::Orphans(undoing));
         }
-        first.into_iter().for_each(|ask| batch.push_ask(ask, now));
+        first.into_iter().for_each(|ask| batch.push_ask(ask));
         while batch.has_room_beside(0)
             && let Some(ask) = waiting.pop_front()
         {
-            batch.push_ask(ask, now);
+            batch.push_ask(ask);
         }
         while batch.has_room_beside(0)
             && let Ok(ask) = inbox.try_recv()
         {
-            batch.push_ask(ask, now);
+            batch.push_ask(ask);
         }
         batch
     }
@@ -116,26 +115,13 @@ impl<I: Instant> Batch<I> {
         self.whose.len().saturating_add(kept) < BATCH_COMMANDS_MAX && self.bytes < ENTRY_BYTES_TARGET
     }
 
-    /// A caller that is gone before its command is in the log is left out. So is one that waits no more, whatever became of
-    /// its connection: it was told that nobody knows, and what it asked comes too late.
-    fn push_ask(&mut self, ask: Ask<I>, now: I) {
-        if ask.reply.is_closed() || now >= ask.asked_at + ANSWER_WITHIN {
+    /// A caller that is gone before its command is in the log is left out.
+    fn push_ask(&mut self, ask: Ask<I>) {
+        if ask.reply.is_closed() {
             self.gone.push(ask);
         } else {
             self.push(ask.request.command.body_len(), Whose::Caller(ask));
         }
-    }
-
-    /// Takes out what other nodes forwarded.
-    pub(super) fn take_of_peers(&mut self) -> Vec<Ask<I>> {
-        let is_of_peer =
-            |whose: &mut Whose<I>| matches!(whose, Whose::Caller(ask) if ask.origin == Origin::Peer);
-        let taken = self.whose.extract_if(.., is_of_peer);
-        let asks = taken.filter_map(|whose| match whose {
-            Whose::Caller(ask) => Some(ask),
-            Whose::Orphans(_) => None,
-        });
-        asks.collect()
     }
 
     fn push(&mut self, bytes: usize, whose: Whose<I>) {
@@ -200,11 +186,9 @@ mod tests {
         mut waiting: VecDeque<Ask<Instant>>,
     ) -> Vec<usize> {
         let (_mailbox, mut inbox) = mpsc::channel(1);
-        let asked = waiting.front().or(first.as_ref()).map(|ask| ask.asked_at);
-        let now = asked.unwrap_or_else(Tokio::now);
         let mut entries = Vec::new();
         loop {
-            let batch = Batch::fill(now, orphans, first.take(), &mut waiting, &mut inbox);
+            let batch = Batch::fill(orphans, first.take(), &mut waiting, &mut inbox);
             if batch.whose.is_empty() {
                 return entries;
             }
@@ -226,16 +210,6 @@ mod tests {
         let (waiting, _answers) = asks(600, &EncodedCommand::tick());
         let entries = fill_all(&orphans(5), None, waiting);
         assert_eq!(entries, [BATCH_COMMANDS_MAX, 605 - BATCH_COMMANDS_MAX]);
-    }
-
-    #[test]
-    fn whoever_waited_too_long_is_left_out_although_its_connection_stands() {
-        let (mut waiting, _answers) = asks(2, &EncodedCommand::tick());
-        let (_mailbox, mut inbox) = mpsc::channel(1);
-        let late = Tokio::now() + ANSWER_WITHIN;
-        waiting.back_mut().unwrap().asked_at = late;
-        let batch = Batch::fill(late, &orphans(0), None, &mut waiting, &mut inbox);
-        assert_eq!((batch.whose.len(), batch.gone.len()), (1, 1));
     }
 
     #[test]

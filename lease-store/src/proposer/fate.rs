@@ -109,7 +109,7 @@ impl<R: Rt> Proposer<R> {
         }
     }
 
-    pub(super) fn refuse(&self, ask: Ask<R::Instant>, state: &mut State<R::Instant>) {
+    fn refuse(&self, ask: Ask<R::Instant>, state: &mut State<R::Instant>) {
         let failed = |failure| StoreError::Failed(Arc::new(failure));
         let unavailable = StoreError::Unavailable {
             leader: self.role.borrow().leader(),
@@ -182,7 +182,7 @@ impl<R: Rt> Proposer<R> {
         }
     }
 
-    /// A caller that left, or waited too long, before its command was sent off, or sent again.
+    /// A caller that left before its command was sent off, or sent again.
     pub(super) fn give_up(&self, ask: Ask<R::Instant>, state: &mut State<R::Instant>) {
         self.answer(ask, Err(StoreError::Unavailable { leader: None }), state);
     }

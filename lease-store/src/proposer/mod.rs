@@ -120,7 +120,7 @@ impl<R: Rt> Proposer<R> {
                 state.target = route.target();
             }
             if sends && !state.waiting.is_empty() {
-                let batch = Batch::fill(R::now(), &orphans, None, &mut state.waiting, &mut inbox);
+                let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
                 under_way.extend(self.send(batch, route, &mut state).await);
                 continue;
             }
@@ -131,13 +131,13 @@ impl<R: Rt> Proposer<R> {
                 Some(done) = under_way.next() => self.on_done(done, &mut state),
                 changed = self.role.changed() => if changed.is_err() { break },
                 () = orphans_ready::<R>(&orphans), if sends => {
-                    let batch = Batch::fill(R::now(), &orphans, None, &mut state.waiting, &mut inbox);
+                    let batch = Batch::fill(&orphans, None, &mut state.waiting, &mut inbox);
                     under_way.extend(self.send(batch, route, &mut state).await);
                 }
                 ask = inbox.recv(), if takes => match ask {
                     None => break,
                     Some(ask) if sends => {
-                        let batch = Batch::fill(R::now(), &orphans, Some(ask), &mut state.waiting, &mut inbox);
+                        let batch = Batch::fill(&orphans, Some(ask), &mut state.waiting, &mut inbox);
                         under_way.extend(self.send(batch, route, &mut state).await);
                     }
                     Some(ask) => self.put_aside(ask, &mut state),
@@ -165,12 +165,6 @@ impl<R: Rt> Proposer<R> {
     ) -> Option<OnItsWay<R::Instant>> {
         for ask in std::mem::take(&mut batch.gone) {
             self.give_up(ask, state);
-        }
-        if matches!(route, Route::To(_)) {
-            // The node that took this one for the leader sends them itself, while their callers wait.
-            for ask in batch.take_of_peers() {
-                self.refuse(ask, state);
-            }
         }
         if batch.whose.is_empty() {
             return None;

@@ -290,23 +290,5 @@ async fn more_bytes_than_there_is_room_for_wait_at_their_callers_and_are_surely_
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn what_another_node_forwarded_is_not_forwarded_again() {
-    let others = Others::losing([]);
-    let follower = Follower::of(Arc::clone(&others)).await;
-    let (of_peer, own) = futures_util::join!(
-        follower
-            .proposer
-            .propose_for_peer::<Tokio>(EncodedCommand::tick()),
-        follower.set_if_absent("L", "a"),
-    );
-    assert!(
-        matches!(of_peer, Err(StoreError::Unavailable { leader: Some(2) })),
-        "{of_peer:?}"
-    );
-    assert!(is_stored(&own), "{own:?}");
-    assert_eq!(lock(&others.seen).len(), 1);
-}
-
 /// Two seconds, and what the paused clock rounds up.
 const ANSWER_WITHIN_AT_MOST: Duration = Duration::from_millis(2_010);
