@@ -86,6 +86,12 @@ impl<G: Ground> Commands<'_, G> {
             Ok(number) => number,
             Err(refused) => return refused.into(),
         };
+        if i32::try_from(number).is_err() {
+            let (min, max) = (i32::MIN, i32::MAX);
+            return ScriptReply::error(format!(
+                "ERR value is out of range, value must between {min} and {max}"
+            ));
+        }
         let database = u64::try_from(number)
             .ok()
             .filter(|number| *number < u64::from(self.script.databases))

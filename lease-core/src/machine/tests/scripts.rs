@@ -240,6 +240,11 @@ fn time_stands_still_while_a_script_runs_and_databases_are_its_own() {
     );
     let said = replied(&lab.at(0, eval("return redis.pcall('select', 16)", &[], &[])));
     assert_eq!(said, "ERR DB index is out of range");
+    let said = replied(&lab.at(0, eval("return redis.pcall('select', 1e15)", &[], &[])));
+    assert_eq!(
+        said,
+        "ERR value is out of range, value must between -2147483648 and 2147483647"
+    );
 }
 
 #[test]
