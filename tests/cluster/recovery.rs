@@ -64,7 +64,7 @@ fn a_follower_that_was_away_for_long_catches_up_by_a_snapshot_and_needs_no_new_w
             lock(&mut trio.client(leader), locks..locks + 10);
             locks += 10;
             let forgotten = index(&trio, leader, "purged_index").is_some_and(|at| at > known + 20);
-            index(&trio, leader, "snapshot_index").filter(|_| forgotten && locks > LOCKS)
+            index(&trio, leader, "snapshot_index").filter(|at| forgotten && locks > LOCKS && *at > known + 60)
         },
     );
 

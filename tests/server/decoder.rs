@@ -1,4 +1,4 @@
-//! The request decoder under bytes that are almost right: some thousand times, and ten times as often under CI=true.
+//! The request decoder under bytes that are almost right: some thousand times, and for a minute under CI=true.
 //!
 //! `LEASE_FUZZ_SECONDS` sets another time. Whatever is read must be the same in one piece and in any pieces.
 

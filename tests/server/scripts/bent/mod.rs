@@ -1,4 +1,4 @@
-//! The scripts of the corpus, bent at random: some thousand, and ten times as many under CI=true (`LEASE_FUZZ_SECONDS` sets
+//! The scripts of the corpus, bent at random: some thousand, and for a minute under CI=true (`LEASE_FUZZ_SECONDS` sets
 //! another time).
 //!
 //! Each is refused or read. What is read ends within its bounds, and the same way on two machines, of which one has the
