@@ -150,10 +150,8 @@ impl Parser {
     pub(super) fn suffixed(&mut self) -> Result<Tree, LoadError> {
         let mut prefix = self.prefix()?;
         loop {
+            self.refuse_ambiguous_call()?;
             let calls = match self.peek() {
-                Token::Word("(") if self.line() != self.line_before() => {
-                    return Err(self.unexpected("ambiguous syntax (function call x new statement)"));
-                }
                 Token::Word("(" | "{") | Token::Text(_) => true,
                 Token::Word(":") => return Err(self.unsupported("a method call")),
                 _ => false,
@@ -168,6 +166,14 @@ impl Parser {
                 Prefix::Value(tree) => return Ok(tree),
             };
         }
+    }
+
+    /// A parenthesis on another line than what it would call might begin a statement, so Lua takes it for neither.
+    pub(super) fn refuse_ambiguous_call(&self) -> Result<(), LoadError> {
+        if self.is("(") && self.line() != self.line_before() {
+            return Err(self.unexpected("ambiguous syntax (function call x new statement)"));
+        }
+        Ok(())
     }
 
     fn function_as_value(&self, function: Function) -> LoadError {

@@ -337,6 +337,7 @@ impl Parser {
         } else {
             self.given()?
         };
+        self.refuse_ambiguous_call()?;
         let something_else = || LoadError::unsupported("a 'for' over something else than ipairs", line);
         if given != Given::EachPair || names.len() > 2 || !self.take("(") || self.is(")") {
             return Err(something_else());

@@ -100,6 +100,11 @@ fn what_is_no_lua_is_refused_in_the_words_of_luas_compiler() {
         ("break", 1, "no loop to break near 'break'"),
         ("return $", 1, "unexpected symbol near '$'"),
         ("local a = 1 a", 1, "syntax error near '<eof>'"),
+        (
+            "for i in ipairs\n(KEYS) do end",
+            2,
+            "ambiguous syntax (function call x new statement) near '('",
+        ),
         ("do return 1 local a end", 1, "'end' expected near 'local'"),
     ] {
         let found = refused(text);
